@@ -1,0 +1,178 @@
+"""Every error Windrow raises, in one tree.
+
+    WindrowError
+    ├─ ConfigError
+    │  └─ MissingExtra(extra)
+    └─ QueueError
+       ├─ InvalidJob                      bad input; nothing was written
+       │  ├─ PayloadTooLarge
+       │  └─ ResultTooLarge
+       ├─ JobNotFound(ids)
+       ├─ DuplicateJob(unique, existing)
+       ├─ IllegalTransition(job_id, state, wanted)
+       ├─ LeaseLost(job_ids)
+       ├─ GroupNotFound(group_id)
+       ├─ GroupEnded(group_id)
+       └─ StoreError
+          ├─ StoreUnavailable *           connection refused, dropped, timed out
+          ├─ StoreConflict *              deadlock or serialisation failure
+          ├─ StoreFull *                  disk or quota exhausted
+          ├─ StoreReadOnly
+          ├─ SchemaOutdated
+          └─ SchemaTooNew
+
+The docstring of a class is its default message; attributes carry the data. Errors marked * are
+``transient``: the same call may succeed later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class WindrowError(Exception):
+    """Something went wrong in Windrow."""
+
+    transient: bool = False
+    retry_after: float | None = None
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip().splitlines()[0])
+
+
+class ConfigError(WindrowError):
+    """The configuration is not valid."""
+
+
+class MissingExtra(ConfigError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, extra: str, why: str = "") -> None:
+        self.extra = extra
+        because = f" for {why}" if why else ""
+        super().__init__(f"install the extra{because}: pip install 'windrow[{extra}]'")
+
+
+class QueueError(WindrowError):
+    """The queue refused or could not do what was asked."""
+
+
+class InvalidJob(QueueError):
+    """The job is not valid, so nothing was written."""
+
+
+class PayloadTooLarge(InvalidJob):
+    """The payload is larger than the limit."""
+
+
+class ResultTooLarge(InvalidJob):
+    """The result is larger than the limit."""
+
+
+class JobNotFound(QueueError):
+    """There is no such job."""
+
+    def __init__(self, *ids: str) -> None:
+        self.ids = ids
+        super().__init__(f"no such job: {_shorten(ids)}")
+
+
+class DuplicateJob(QueueError):
+    """A job with this unique key is already there."""
+
+    def __init__(self, unique: str, existing: str) -> None:
+        self.unique = unique
+        self.existing = existing
+        super().__init__(f"unique key {unique!r} is held by job {existing}")
+
+
+class IllegalTransition(QueueError):
+    """The job's state does not allow this."""
+
+    def __init__(self, job_id: str, state: str, wanted: str) -> None:
+        self.job_id = job_id
+        self.state = state
+        self.wanted = wanted
+        super().__init__(f"job {job_id} is {state}; it cannot be {wanted}")
+
+
+class LeaseLost(QueueError):
+    """The lease is no longer ours, so nothing was changed."""
+
+    def __init__(self, *job_ids: str) -> None:
+        self.job_ids = job_ids
+        super().__init__(
+            f"lease lost, nothing was changed: {_shorten(job_ids)}"
+        )
+
+
+class GroupNotFound(QueueError):
+    """There is no such group."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        super().__init__(f"no such group: {group_id}")
+
+
+class GroupEnded(QueueError):
+    """The group has ended and takes no more jobs."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        super().__init__(f"group {group_id} has ended and takes no more jobs")
+
+
+class StoreError(QueueError):
+    """The database answered with an error."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached."""
+
+    transient = True
+
+
+class StoreConflict(StoreError):
+    """Another transaction got in the way; try again."""
+
+    transient = True
+
+
+class StoreFull(StoreError):
+    """The database's disk is full."""
+
+    transient = True
+
+
+class StoreReadOnly(StoreError):
+    """The database can only be read."""
+
+
+class SchemaOutdated(StoreError):
+    """The database has no Windrow tables, or older ones: run `windrow db migrate`."""
+
+    def __init__(self, found: int, wanted: int) -> None:
+        self.found = found
+        self.wanted = wanted
+        have = f"is at schema version {found}" if found else "has no Windrow tables yet"
+        super().__init__(
+            f"the database {have}, this Windrow needs {wanted}: run `windrow db migrate`"
+        )
+
+
+class SchemaTooNew(StoreError):
+    """The database was made by a newer Windrow."""
+
+    def __init__(self, found: int, known: int) -> None:
+        self.found = found
+        self.known = known
+        super().__init__(
+            f"the database is at schema version {found}, this Windrow knows only {known}: "
+            "upgrade Windrow"
+        )
+
+
+def _shorten(ids: Sequence[str], most: int = 5) -> str:
+    """Ids for a message: the first few and how many more."""
+    more = f" and {len(ids) - most} more" if len(ids) > most else ""
+    return ", ".join(ids[:most]) + more

@@ -1,0 +1,162 @@
+"""The job: what is handed in (`NewJob`), what is read back (`Job`), and its states.
+
+    scheduled ─┐
+    held      ─┼─► ready ─► active ─► completed | failed | cancelled
+    paused    ─┘     ▲         │  └─► waiting (for its group) ─► completed
+                     └─────────┘ retry, snooze, release, crash
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+import msgspec
+
+DEFAULT_QUEUE: Final = "default"
+DEFAULT_PRIORITY: Final = 5
+DEFAULT_MAX_ATTEMPTS: Final = 5
+DEFAULT_MAX_CRASHES: Final = 5
+
+OnConflict = Literal["return", "reject", "replace", "follow"]
+
+
+class Priority:
+    """Names for the priorities people use; any integer is allowed, higher runs first."""
+
+    NOW: Final = 10  # a person is waiting for the answer
+    COMMAND: Final = 9  # somebody typed a command
+    NOTE: Final = 8  # a note or clipboard text
+    ACTIVE_PROJECT: Final = 7  # files of the project being worked on
+    NORMAL: Final = 5  # what a watcher sees
+    SCAN: Final = 3  # background folder scans
+    LIBRARY: Final = 1  # documentation of libraries
+    BULK: Final = 0  # deferred and bulk work
+
+
+class JobState(StrEnum):
+    SCHEDULED = "scheduled"  # waits for its time
+    HELD = "held"  # waits for room under a limit, or for the running job with its unique key
+    PAUSED = "paused"  # waits for a person
+    READY = "ready"  # can be claimed
+    ACTIVE = "active"  # claimed, under a lease
+    WAITING = "waiting"  # has run and waits for its group to end
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+UNCLAIMED: Final = frozenset(
+    {JobState.SCHEDULED, JobState.HELD, JobState.PAUSED, JobState.READY},
+)
+FINAL: Final = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+LIVE: Final = frozenset(JobState) - FINAL
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to be enqueued. Same names as `Queue.enqueue`."""
+
+    kind: str
+    payload: Any = None
+    _: KW_ONLY
+    queue: str = DEFAULT_QUEUE
+    priority: int = DEFAULT_PRIORITY
+    delay: float | timedelta | None = None
+    run_at: datetime | None = None
+    unique: str | None = None
+    on_conflict: OnConflict = "return"
+    tenant: str | None = None
+    group: str | None = None
+    headers: Mapping[str, Any] | None = None
+    tags: Sequence[str] = ()
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    max_crashes: int = DEFAULT_MAX_CRASHES
+    lease: float | timedelta | None = None
+    retention: float | timedelta | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobError:
+    """One line of a job's error history."""
+
+    at: datetime | None
+    reason: Literal["attempt", "crash", "cancel"]
+    message: str
+    type: str | None = None
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job is; the percentage never goes back."""
+
+    percent: int
+    message: str | None = None
+    counters: Mapping[str, int] = field(default_factory=dict)
+    updated_at: datetime | None = None
+
+
+_UNREAD: Final = object()
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A job as the database has it. Payload and result are decoded when first looked at."""
+
+    id: str
+    seq: int
+    queue: str
+    kind: str
+    state: JobState
+    priority: int
+    attempts: int
+    crashes: int
+    runs: int
+    max_attempts: int
+    max_crashes: int
+    created_at: datetime
+    run_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    expires_at: datetime | None = None
+    tenant: str | None = None
+    group: str | None = None
+    root_of: str | None = None
+    unique: str | None = None
+    error: str | None = None
+    worker: str | None = None
+    lease_expires_at: datetime | None = None
+    lease_seconds: int | None = None
+    retention_seconds: float | None = None
+    stop_as: JobState | None = None
+    is_cleaned: bool = False
+    headers: dict[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    errors: list[JobError] = field(default_factory=list)
+    progress: Progress | None = None
+    payload_json: str | bytes = "null"
+    result_json: str | bytes | None = None
+    lease_token: str | None = None
+    _payload: Any = field(default=_UNREAD, repr=False)
+    _result: Any = field(default=_UNREAD, repr=False)
+
+    @property
+    def payload(self) -> Any:
+        if self._payload is _UNREAD:
+            self._payload = msgspec.json.decode(self.payload_json)
+        return self._payload
+
+    @property
+    def result(self) -> Any:
+        if self._result is _UNREAD:
+            self._result = None if self.result_json is None else msgspec.json.decode(self.result_json)
+        return self._result
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state in FINAL

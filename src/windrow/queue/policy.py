@@ -1,0 +1,62 @@
+"""How long to wait before a failed job runs again: pure functions of the attempts so far.
+
+A policy takes the number of attempts that had failed *before* this one (0 at the first failure) and
+returns seconds. Presets are named so that they can be written in settings and decorators.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+Backoff = Callable[[int], float]
+
+# A doubling per attempt overflows a float after ~1000; no real policy is still growing by then.
+_MOST_DOUBLINGS = 64
+
+
+def exponential(
+    base: float = 2.0, cap: float = 3600.0, jitter: float = 0.1, *, factor: float = 2.0
+) -> Backoff:
+    """`base · factor^attempts`, at most `cap`, spread by up to `jitter` (a share) either way."""
+
+    def wait(attempts: int) -> float:
+        seconds = min(cap, base * factor ** min(attempts, _MOST_DOUBLINGS))
+        return max(0.0, seconds * (1 + random.uniform(-jitter, jitter)))
+
+    return wait
+
+
+def fixed(seconds: float) -> Backoff:
+    """The same wait every time."""
+    return lambda attempts: seconds
+
+
+def steps(waits: Sequence[float]) -> Backoff:
+    """The waits in turn; the last one repeats."""
+    if not waits:
+        raise ValueError("a list of waits needs at least one")
+    chosen = tuple(waits)
+    return lambda attempts: chosen[min(attempts, len(chosen) - 1)]
+
+
+PRESETS: Final[dict[str, Backoff]] = {
+    "default": exponential(),
+    "processing": exponential(base=30.0, cap=600.0, jitter=0.0),
+    "none": fixed(0.0),
+}
+
+
+def backoff(policy: str | float | Sequence[float] | Backoff) -> Backoff:
+    """A policy from what people write: a preset's name, seconds, a list of seconds, a function."""
+    if callable(policy):
+        return policy
+    if isinstance(policy, str):
+        if policy not in PRESETS:
+            known = ", ".join(sorted(PRESETS))
+            raise ValueError(f"no back-off preset named {policy!r}; there are: {known}")
+        return PRESETS[policy]
+    if isinstance(policy, int | float):
+        return fixed(float(policy))
+    return steps(policy)

@@ -1,0 +1,53 @@
+"""SQL as data: one statement per file, parameters written `:name` in both dialects.
+
+SQLite takes `:name` as it is. Postgres drivers want `$1`, so `Statement.numbered` is the same text
+with numbers in order of first use, and `Statement.bind` puts the values in that order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+# A name after one colon: not `::type`, not the inside of `12:30`.
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
+_COMMENT = re.compile(r"--[^\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    name: str
+    text: str
+    numbered: str
+    parameters: tuple[str, ...]
+
+    def bind(self, values: Mapping[str, Any]) -> list[Any]:
+        """The values in the order of the numbers; a missing one is an error."""
+        return [values[name] for name in self.parameters]
+
+
+def parse_statement(name: str, source: str) -> Statement:
+    """A statement from a file's text; comments are for readers and are not sent."""
+    text = "\n".join(
+        line.rstrip() for line in _COMMENT.sub("", source).splitlines() if line.strip()
+    )
+    names = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+    numbers = {found: f"${i}" for i, found in enumerate(names, 1)}
+    return Statement(name, text, _PARAMETER.sub(lambda m: numbers[m[1]], text), names)
+
+
+@cache
+def load_statements(package: str) -> Mapping[str, Statement]:
+    """Every statement of a store's `sql/` folder by its file's name."""
+    folder = resources.files(package) / "sql"
+    return {
+        file.name.removesuffix(".sql"): parse_statement(
+            file.name.removesuffix(".sql"), file.read_text("utf-8")
+        )
+        for file in folder.iterdir()
+        if file.name.endswith(".sql")
+    }

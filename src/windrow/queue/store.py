@@ -1,0 +1,401 @@
+"""The seam between the queue and a database: domain verbs, batch-shaped, one transaction each.
+
+A store is given checked and encoded values (`codec.py` does that) and knows nothing of handlers.
+Every verb is all or nothing. Time is `clock.now()`, or the database's own when that is None.
+
+Invariants every store keeps, and `tests/conformance` checks:
+
+- Only `ready` jobs are claimed, by priority (higher first), then `seq` (first come first); one
+  claim never waits behind another's rows. Jobs of a paused queue or group are passed over.
+- A job is `active` exactly while it names the lease token of its claim. `finish_jobs`,
+  `report_progress` and `extend_leases` change a job only if it is active under the given token.
+- A job that went back to wait keeps the token of its last run, and so does a finished one: a
+  finish repeated because its reply was lost is recognised and accepted as already done. A rescued
+  job forgets the token, so the worker that lost it is refused.
+- At most one live job per (tenant, unique key), plus at most one follower, `held` until the first
+  one ends or goes back to wait. A job going back to wait while a follower is there is `cancelled`
+  in its favour; whenever the first leaves, the follower takes its place.
+- A group's `pending` is the number of its members that are not final. It ends, once, in the
+  transaction that brings it to zero (or closes it): its root job is completed and its finish job
+  inserted there. The root itself is not a member.
+- `tally` of a queue and state is exactly the number of its jobs in that state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from windrow.clock import Clock
+from windrow.errors import ConfigError
+from windrow.queue.job import Job, JobError, JobState, OnConflict
+
+InsertOutcome = Literal["inserted", "existing", "replaced", "rejected", "dropped"]
+GroupState = Literal["active", "completed", "cancelled"]
+
+
+class JobRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A new job, checked and encoded: what `insert_jobs` takes. JSON-encodable as a whole."""
+
+    id: str
+    queue: str
+    kind: str
+    payload: msgspec.Raw
+    headers: msgspec.Raw | None = None
+    tags: tuple[str, ...] = ()
+    priority: int
+    run_at: datetime | None = None  # absolute, or …
+    delay: float = 0.0  # … seconds from now; a job due now or earlier is `ready` at once
+    unique: str | None = None
+    on_conflict: OnConflict = "return"
+    tenant: str | None = None
+    group: str | None = None
+    max_attempts: int
+    max_crashes: int
+    lease_seconds: int | None = None
+    retention_seconds: float | None = None  # None: the default of its final state; inf: for ever
+    is_cleaned: bool = False  # NUL or lone surrogates in the payload were replaced
+    may_exist: bool = False  # the id was given by the caller, or this insert is a repetition
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """What became of one inserted row. `id` and the rest are of the job that now holds the place:
+    the new one (`inserted`), the one already there (`existing`, `rejected`: left as it was;
+    `replaced`: it kept its id and seq and took the new contents). `dropped`: the row was a
+    follow-up for a group that takes no more; nothing was written."""
+
+    id: str
+    outcome: InsertOutcome
+    seq: int = 0
+    state: JobState = JobState.READY
+    run_at: datetime | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What to claim. `queues` None means every queue; `kinds` and `tenants` None mean any."""
+
+    queues: tuple[str, ...] | None
+    limit: int
+    seconds: int  # for jobs that do not bring a lease length of their own
+    worker: str
+    kinds: tuple[str, ...] | None = None
+    tenants: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The end of one run. `state` is where the job goes:
+
+    - COMPLETED with `result`; WAITING instead if the job is the root of a group that has not ended;
+    - FAILED or CANCELLED with `error`;
+    - READY: back to wait, `delay` seconds from now (0: claimable at once, else `scheduled`). If the
+      job was asked to stop meanwhile it becomes `cancelled` or `paused` instead (`stop_as`); if a
+      follower waits for its place it becomes `cancelled`.
+
+    `error` is appended to the history, whatever the state. `uses_attempt` adds to `attempts`.
+    `then` are inserted in the same transaction, only if this finish is accepted.
+    """
+
+    id: str
+    token: str
+    state: JobState
+    result: bytes | None = None
+    delay: float = 0.0
+    error: JobError | None = None
+    uses_attempt: bool = False
+    result_is_cleaned: bool = False
+    then: tuple[JobRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """`lost`: ids whose token was stale (nothing of theirs was changed). `claimed`: jobs of the
+    claim made in the same transaction, if one was asked for. `then`: the outcome of each follow-up,
+    in order."""
+
+    lost: tuple[str, ...] = ()
+    claimed: tuple[Job, ...] = ()
+    then: tuple[Inserted, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReport:
+    id: str
+    token: str
+    percent: int | None  # None leaves it; a lower one than before leaves it too
+    message: str | None = None
+    counters: Mapping[str, int] = field(default_factory=dict)  # merged over the former ones
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """`lost`: job ids of the renewed leases that are no longer held under their token. `stopping`:
+    ids of held jobs that somebody asked to stop, with the state they are to end in."""
+
+    lost: tuple[str, ...] = ()
+    stopping: Mapping[str, JobState] = field(default_factory=dict)
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a verb did to one job: its state before and after (None: not there). A state that does
+    not allow the change is left as it was: `is_refused`. `blocked_by` is the live job that holds the
+    unique key a retried job would need."""
+
+    id: str
+    before: JobState | None
+    after: JobState | None
+    is_refused: bool = False
+    blocked_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs to list; None means any. `error` is a part of the failure's text."""
+
+    queue: str | None = None
+    kind: str | None = None
+    states: tuple[JobState, ...] | None = None
+    tenant: str | None = None
+    group: str | None = None
+    tag: str | None = None
+    error: str | None = None
+    unique: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInfo:
+    name: str
+    is_paused: bool
+    counts: Mapping[JobState, int]  # only states that have jobs
+    oldest_ready_at: datetime | None  # run_at of the job that has been claimable the longest
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """Failed jobs that share an error text."""
+
+    error: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    example: str  # a job id
+
+
+class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A new group. `is_open`: it does not end before it is closed, even with no member left."""
+
+    id: str
+    tenant: str | None = None
+    root: str | None = None
+    then: JobRow | None = None
+    is_open: bool = False
+    retention_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    id: str
+    state: GroupState
+    is_paused: bool
+    is_open: bool
+    pending: int
+    counts: Mapping[JobState, int]  # members by state, only states that have some
+    root: str | None
+    tenant: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a store can do beyond the common contract. Asked for, never guessed from its name."""
+
+    transactional_insert: bool  # insert_jobs(tx=…)
+    reads_in_transaction: bool  # job.tx can fetch, not only execute
+    many_machines: bool
+
+
+@runtime_checkable
+class JobTransaction(Protocol):
+    """The transaction a job will be finished in: its statements commit with the finish, or not at
+    all. Parameters are written in the database's own style ($1 on Postgres, ? on SQLite)."""
+
+    async def execute(self, sql: str, *args: Any) -> None: ...
+    async def fetch(self, sql: str, *args: Any) -> list[dict[str, Any]]: ...
+    async def rollback(self) -> None: ...
+
+
+class JobStore(Protocol):
+    """Jobs from insert to end."""
+
+    async def insert_jobs(self, rows: Sequence[JobRow], *, tx: Any = None) -> list[Inserted]:
+        """Insert, one outcome per row, in order. With `tx`, in the caller's own transaction.
+
+        Raises GroupEnded or GroupNotFound, and then inserts nothing.
+        """
+        ...
+
+    async def claim_jobs(self, claim: Claim) -> list[Job]:
+        """Make up to `limit` ready jobs active, best first. Each carries its `lease_token`; jobs
+        with the same lease length share one. Adds to `runs`, sets `started_at`."""
+        ...
+
+    async def finish_jobs(
+        self,
+        finishes: Sequence[Finish],
+        *,
+        claim: Claim | None = None,
+        tx: JobTransaction | None = None,
+    ) -> Finished:
+        """End runs, and claim the next ones in the same transaction if asked to. With `tx`
+        (exactly one finish) its statements commit with it; if the token is stale they are rolled
+        back. Follow-ups never fail the finish: those for an ended group are `dropped`."""
+        ...
+
+    async def begin(self) -> JobTransaction:
+        """A transaction to be given to `finish_jobs`."""
+        ...
+
+    async def extend_leases(self, tokens: Sequence[str], seconds: int | None = None) -> Renewal:
+        """Push the expiry of live leases to now + their length (or `seconds`). A lease that has
+        expired is not revived: all its jobs are lost."""
+        ...
+
+    async def report_progress(self, reports: Sequence[ProgressReport]) -> tuple[str, ...]:
+        """Keep progress; returns the ids whose token was stale."""
+        ...
+
+    async def stage_jobs(self, limit: int = 1000) -> int:
+        """`scheduled` jobs that are due become `ready`, oldest first; followers whose place is free
+        take it. Returns how many moved."""
+        ...
+
+    async def rescue_jobs(self, limit: int = 1000) -> list[Change]:
+        """Jobs of expired leases: a crash is counted and written to the history, then `ready` again,
+        or `failed` when crashes reach max_crashes, or where `stop_as` says. Leases with no job left
+        are removed."""
+        ...
+
+
+class JobAdmin(Protocol):
+    """Looking at jobs and changing them from outside. Ids that are not UUIDs are just not found."""
+
+    async def get_jobs(self, ids: Sequence[str]) -> dict[str, Job]:
+        """Everything of each: payload, result (blobs too), errors, progress, lease."""
+        ...
+
+    async def list_jobs(
+        self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
+    ) -> list[Job]:
+        """Newest first by id; `after` is the last id of the page before. No results or errors."""
+        ...
+
+    async def cancel_jobs(self, ids: Sequence[str], reason: str) -> dict[str, Change]:
+        """Unclaimed and waiting ones become `cancelled`; active ones are told (`stop_as`). The root
+        of a running group takes its group with it."""
+        ...
+
+    async def pause_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
+        """Unclaimed ones become `paused`; active ones are told (`stop_as`)."""
+        ...
+
+    async def resume_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
+        """`paused` ones become `ready` (or `scheduled` if not due, `held` if a follower); an active
+        one that was told to pause is told to go on."""
+        ...
+
+    async def retry_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
+        """`failed` and `cancelled` ones become `ready` with no attempts or crashes used (the history
+        stays); `scheduled` ones become due now."""
+        ...
+
+    async def edit_job(self, job_id: str, changes: Mapping[str, Any]) -> Change:
+        """Change payload (Raw), headers (Raw), tags, kind, queue, priority, run_at, max_attempts,
+        max_crashes, lease_seconds, retention_seconds of an unclaimed, failed or cancelled job. A new
+        run_at of an unclaimed job makes it scheduled or ready."""
+        ...
+
+    async def delete_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
+        """Remove without a trace; active and waiting ones are refused."""
+        ...
+
+    async def list_queues(self) -> list[QueueInfo]:
+        """Every queue that has jobs or is paused, by name. No scan of history."""
+        ...
+
+    async def list_errors(self, queue: str | None = None, limit: int = 50) -> list[ErrorCount]:
+        """Failed jobs by error text, most frequent first."""
+        ...
+
+    async def pause_queue(self, name: str) -> None: ...
+    async def resume_queue(self, name: str) -> None: ...
+
+
+class GroupStore(Protocol):
+    async def create_group(self, row: GroupRow) -> Group:
+        """A group; with `root`, that (live) job's: a root has one group, asked for twice it is
+        returned as it is. Raises JobNotFound if the root is not live."""
+        ...
+
+    async def get_group(self, group_id: str) -> Group | None: ...
+
+    async def close_group(self, group_id: str) -> Group:
+        """No more held open: ends now if no member is pending. Raises GroupNotFound."""
+        ...
+
+    async def pause_group(self, group_id: str) -> Group: ...
+    async def resume_group(self, group_id: str) -> Group: ...
+
+    async def cancel_group(self, group_id: str, reason: str) -> Group:
+        """Unclaimed and waiting members become `cancelled` now, active ones are told; no new members
+        are taken. It ends, `cancelled`, when the last member has. On an ended group: no change."""
+        ...
+
+
+class Maintenance(Protocol):
+    async def fold_counts(self) -> None:
+        """Fold the counts kept as deltas; a store that keeps totals has nothing to do."""
+        ...
+
+    async def schema_version(self) -> int:
+        """The version of the tables that are there; 0 if none."""
+        ...
+
+    async def migrate(self) -> list[str]:
+        """Bring the tables up to date, safe if several do it at once; the names of the migrations
+        that were applied."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Store(JobStore, JobAdmin, GroupStore, Maintenance, Protocol):
+    """All of it."""
+
+    capabilities: Capabilities
+    clock: Clock
+
+
+async def open_store(url: str, *, clock: Clock | None = None) -> Store:
+    """Connect to the store a URL names. The tables are checked or made by `Queue.open`."""
+    scheme = url.partition(":")[0]
+    if scheme == "sqlite":
+        from windrow.queue.sqlite.store import SqliteStore
+
+        return await SqliteStore.open(url, clock=clock or Clock())
+    if scheme in ("postgresql", "postgres"):
+        from windrow.queue.postgres.store import PostgresStore
+
+        return await PostgresStore.open(url, clock=clock or Clock())
+    raise ConfigError(
+        f"cannot open {url!r}: use sqlite:///path/to/jobs.db or postgresql://user@host/database"
+    )
