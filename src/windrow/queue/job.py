@@ -132,7 +132,7 @@ class Job:
     worker: str | None = None
     lease_expires_at: datetime | None = None
     lease_seconds: int | None = None
-    retention_seconds: float | None = None
+    retention_seconds: int | None = None
     stop_as: JobState | None = None
     is_cleaned: bool = False
     headers: dict[str, Any] = field(default_factory=dict)

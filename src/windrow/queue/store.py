@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -36,6 +36,9 @@ from windrow.queue.job import Job, JobError, JobState, OnConflict
 
 InsertOutcome = Literal["inserted", "existing", "replaced", "rejected", "dropped"]
 GroupState = Literal["active", "completed", "cancelled"]
+
+# `retention_seconds` of a job that is never pruned: JSON, which carries rows, has no infinity.
+FOREVER: Final = -1
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +60,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: int
     max_crashes: int
     lease_seconds: int | None = None
-    retention_seconds: float | None = None  # None: the default of its final state; inf: for ever
+    retention_seconds: int | None = None  # None: the default of its final state; FOREVER: kept
     is_cleaned: bool = False  # NUL or lone surrogates in the payload were replaced
     may_exist: bool = False  # the id was given by the caller, or this insert is a repetition
 
@@ -198,7 +201,7 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
     root: str | None = None
     then: JobRow | None = None
     is_open: bool = False
-    retention_seconds: float | None = None
+    retention_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
