@@ -1,0 +1,57 @@
+# Every command a contributor needs. `make` alone lists them.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+ARGS    ?=
+
+BIN   := .venv/bin
+STAMP := .venv/.installed
+
+# The rules of the code that are themselves tests: fast, and need no database server.
+RULES := $(wildcard tests/test_layers.py tests/test_public_api.py tests/test_statements.py tests/test_docs.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check fix test demo bench serve schema clean
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(STAMP) ## Create .venv with Windrow and its tools (again only when the pins change)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Windrow needs Python 3.11 or newer: make setup PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv \
+		|| { echo "Could not create .venv. Where Python comes without ensurepip, install it first" \
+		          "(Debian, Ubuntu: apt install python3-venv), or name another: make setup PYTHON=..." >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+check: $(STAMP) ## Format, lint, types and the layer rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(if $(RULES),$(BIN)/pytest $(RULES))
+
+fix: $(STAMP) ## Format the code and apply the safe lint fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: $(STAMP) ## Run all tests (ARGS='-k lease' picks some, WORKERS=4 uses more cores)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+demo: $(STAMP) ## Show Windrow at work
+	$(BIN)/windrow demo
+
+bench: $(STAMP) ## Measure throughput and latency
+	$(BIN)/python -m bench $(ARGS)
+
+serve: $(STAMP) ## Run the server
+	$(BIN)/windrow serve
+
+schema: $(STAMP) ## Rewrite the schema.sql snapshots from the migrations
+	$(BIN)/python -m tests.refresh_schema
+
+clean: ## Remove .venv, caches and build output
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
