@@ -139,10 +139,11 @@ class ProgressReport:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """`lost`: job ids of the renewed leases that are no longer held under their token. `stopping`:
-    ids of held jobs that somebody asked to stop, with the state they are to end in."""
+    """`held`: ids of the active jobs that the renewed leases hold; a job its worker believes to have
+    and that is not among them is lost. `stopping`: those of them that somebody asked to stop, with
+    the state they are to end in. `expires_at`: the soonest new expiry."""
 
-    lost: tuple[str, ...] = ()
+    held: frozenset[str] = frozenset()
     stopping: Mapping[str, JobState] = field(default_factory=dict)
     expires_at: datetime | None = None
 
@@ -269,8 +270,8 @@ class JobStore(Protocol):
         ...
 
     async def extend_leases(self, tokens: Sequence[str], seconds: int | None = None) -> Renewal:
-        """Push the expiry of live leases to now + their length (or `seconds`). A lease that has
-        expired is not revived: all its jobs are lost."""
+        """Push the expiry of live leases to now + their length (or `seconds`, which becomes their
+        length). A lease that has expired or is gone is not revived: none of its jobs is held."""
         ...
 
     async def report_progress(self, reports: Sequence[ProgressReport]) -> tuple[str, ...]:
