@@ -101,9 +101,7 @@ class LeaseLost(QueueError):
 
     def __init__(self, *job_ids: str) -> None:
         self.job_ids = job_ids
-        super().__init__(
-            f"lease lost, nothing was changed: {_shorten(job_ids)}"
-        )
+        super().__init__(f"lease lost, nothing was changed: {_shorten(job_ids)}")
 
 
 class GroupNotFound(QueueError):

@@ -1,9 +1,9 @@
 """The job: what is handed in (`NewJob`), what is read back (`Job`), and its states.
 
-    scheduled ─┐
-    held      ─┼─► ready ─► active ─► completed | failed | cancelled
-    paused    ─┘     ▲         │  └─► waiting (for its group) ─► completed
-                     └─────────┘ retry, snooze, release, crash
+scheduled ─┐
+held      ─┼─► ready ─► active ─► completed | failed | cancelled
+paused    ─┘     ▲         │  └─► waiting (for its group) ─► completed
+                 └─────────┘ retry, snooze, release, crash
 """
 
 from __future__ import annotations
@@ -142,6 +142,7 @@ class Job:
     payload_json: str | bytes = "null"
     result_json: str | bytes | None = None
     lease_token: str | None = None
+    tx: Any = field(default=None, repr=False)  # of a claimed job: see lease.LazyTransaction
     _payload: Any = field(default=_UNREAD, repr=False)
     _result: Any = field(default=_UNREAD, repr=False)
 
@@ -154,7 +155,8 @@ class Job:
     @property
     def result(self) -> Any:
         if self._result is _UNREAD:
-            self._result = None if self.result_json is None else msgspec.json.decode(self.result_json)
+            stored = self.result_json
+            self._result = None if stored is None else msgspec.json.decode(stored)
         return self._result
 
     @property

@@ -1,4 +1,4 @@
-"""Numbered, up-only migrations: `migrations/0001_queue.sql`, the same number means the same thing in
+"""Numbered, up-only migrations: `migrations/0001_queue.sql`, one number meaning the same thing in
 every store. `schema.sql` beside them is what they add up to; a test proves it."""
 
 from __future__ import annotations

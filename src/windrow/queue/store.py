@@ -139,9 +139,9 @@ class ProgressReport:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """`held`: ids of the active jobs that the renewed leases hold; a job its worker believes to have
-    and that is not among them is lost. `stopping`: those of them that somebody asked to stop, with
-    the state they are to end in. `expires_at`: the soonest new expiry."""
+    """`held`: ids of the active jobs that the renewed leases hold; a job its worker believes in and
+    that is not among them is lost. `stopping`: those that somebody asked to stop, with the state
+    they are to end in. `expires_at`: the soonest new expiry."""
 
     held: frozenset[str] = frozenset()
     stopping: Mapping[str, JobState] = field(default_factory=dict)
@@ -151,8 +151,8 @@ class Renewal:
 @dataclass(frozen=True, slots=True)
 class Change:
     """What a verb did to one job: its state before and after (None: not there). A state that does
-    not allow the change is left as it was: `is_refused`. `blocked_by` is the live job that holds the
-    unique key a retried job would need."""
+    not allow the change is left as it was: `is_refused`. `blocked_by` is the live job that holds
+    the unique key a retried job would need."""
 
     id: str
     before: JobState | None
@@ -284,9 +284,9 @@ class JobStore(Protocol):
         ...
 
     async def rescue_jobs(self, limit: int = 1000) -> list[Change]:
-        """Jobs of expired leases: a crash is counted and written to the history, then `ready` again,
-        or `failed` when crashes reach max_crashes, or where `stop_as` says. Leases with no job left
-        are removed."""
+        """Jobs of expired leases: a crash is counted and written to the history, then `ready`
+        again, or `failed` when crashes reach max_crashes, or where `stop_as` says. Leases with no
+        job left are removed."""
         ...
 
 
@@ -318,14 +318,14 @@ class JobAdmin(Protocol):
         ...
 
     async def retry_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
-        """`failed` and `cancelled` ones become `ready` with no attempts or crashes used (the history
-        stays); `scheduled` ones become due now."""
+        """`failed` and `cancelled` ones become `ready` with no attempts or crashes used (their
+        history stays); `scheduled` ones become due now."""
         ...
 
     async def edit_job(self, job_id: str, changes: Mapping[str, Any]) -> Change:
         """Change payload (Raw), headers (Raw), tags, kind, queue, priority, run_at, max_attempts,
-        max_crashes, lease_seconds, retention_seconds of an unclaimed, failed or cancelled job. A new
-        run_at of an unclaimed job makes it scheduled or ready."""
+        max_crashes, lease_seconds, retention_seconds of an unclaimed, failed or cancelled job. A
+        new run_at of an unclaimed job makes it scheduled or ready."""
         ...
 
     async def delete_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
@@ -360,8 +360,9 @@ class GroupStore(Protocol):
     async def resume_group(self, group_id: str) -> Group: ...
 
     async def cancel_group(self, group_id: str, reason: str) -> Group:
-        """Unclaimed and waiting members become `cancelled` now, active ones are told; no new members
-        are taken. It ends, `cancelled`, when the last member has. On an ended group: no change."""
+        """Unclaimed and waiting members become `cancelled` now, active ones are told; no new
+        members are taken. It ends, `cancelled`, when the last member has. On an ended group: no
+        change."""
         ...
 
 
@@ -372,6 +373,10 @@ class Maintenance(Protocol):
 
     async def schema_version(self) -> int:
         """The version of the tables that are there; 0 if none."""
+        ...
+
+    async def check_schema(self) -> None:
+        """Raise SchemaOutdated or SchemaTooNew unless the tables are the ones this code knows."""
         ...
 
     async def migrate(self) -> list[str]:

@@ -1,0 +1,186 @@
+"""What people hand in, checked before anything is written: a `NewJob` becomes a store's `JobRow`.
+
+Every refusal is an `InvalidJob` that names the field and says what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, get_args
+
+import msgspec
+
+from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
+from windrow.queue.codec import Encoded, encode, is_storable
+from windrow.queue.ids import is_id, new_id
+from windrow.queue.job import NewJob, OnConflict
+from windrow.queue.store import FOREVER, JobRow
+
+MIB: Final = 1024 * 1024
+MAX_PAYLOAD: Final = 4 * MIB
+MAX_RESULT: Final = 64 * MIB
+MAX_NAME: Final = 255
+# Names end up in index entries, which Postgres limits to a third of a page.
+MAX_UNIQUE_BYTES: Final = 1024
+MAX_TAGS: Final = 100
+INT32: Final = 2**31 - 1
+YEAR: Final = 366 * 86_400
+_MODES: Final = get_args(OnConflict)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeLimits:
+    """The largest payload and result that are taken, in bytes of JSON."""
+
+    payload: int = MAX_PAYLOAD
+    result: int = MAX_RESULT
+
+
+def to_row(job: NewJob, limits: SizeLimits) -> JobRow:
+    """The checked and encoded form of a new job."""
+    payload = encode_payload(job.payload, limits)
+    headers = check_headers(job.headers, limits)
+    return JobRow(
+        id=check_id(job.id, "id") or new_id(),
+        queue=check_name(job.queue, "queue"),
+        kind=check_name(job.kind, "kind"),
+        payload=msgspec.Raw(payload.json),
+        headers=None if headers is None else msgspec.Raw(headers.json),
+        tags=check_tags(job.tags),
+        priority=check_integer(job.priority, "priority", -INT32 - 1),
+        run_at=check_run_at(job),
+        delay=check_seconds(job.delay, "delay") or 0.0,
+        unique=check_unique(job),
+        on_conflict=job.on_conflict,
+        tenant=None if job.tenant is None else check_name(job.tenant, "tenant"),
+        group=check_id(job.group, "group"),
+        max_attempts=check_integer(job.max_attempts, "max_attempts", 1),
+        max_crashes=check_integer(job.max_crashes, "max_crashes", 1),
+        lease_seconds=check_lease(job.lease),
+        retention_seconds=check_retention(job.retention),
+        is_cleaned=payload.is_cleaned or (headers is not None and headers.is_cleaned),
+        may_exist=job.id is not None,
+    )
+
+
+def encode_payload(payload: Any, limits: SizeLimits) -> Encoded:
+    encoded = encode(payload, "payload")
+    if len(encoded.json) > limits.payload:
+        raise PayloadTooLarge(_too_large("payload", len(encoded.json), limits.payload))
+    return encoded
+
+
+def encode_result(result: Any, limits: SizeLimits) -> Encoded | None:
+    if result is None:
+        return None
+    encoded = encode(result, "result")
+    if len(encoded.json) > limits.result:
+        raise ResultTooLarge(_too_large("result", len(encoded.json), limits.result))
+    return encoded
+
+
+def check_name(name: Any, what: str) -> str:
+    """A queue, kind or tenant: a short text with something in it."""
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidJob(f"the {what} must be a text that is not empty, not {name!r}")
+    if len(name) > MAX_NAME:
+        raise InvalidJob(f"the {what} has {len(name)} characters; at most {MAX_NAME} are allowed")
+    if not is_storable(name):
+        raise InvalidJob(f"the {what} {name!r} has a NUL character or a lone surrogate")
+    return name
+
+
+def check_id(value: Any, what: str) -> str | None:
+    if value is None:
+        return None
+    if not is_id(str(value)):
+        raise InvalidJob(f"the {what} must be a UUID, not {value!r}")
+    return str(value).lower()
+
+
+def check_integer(value: Any, what: str, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= INT32:
+        raise InvalidJob(f"{what} must be an integer from {least} to {INT32}, not {value!r}")
+    return value
+
+
+def check_seconds(value: Any, what: str) -> float | None:
+    """A duration as people give it: seconds or a timedelta, not negative, at most a year or so."""
+    if value is None:
+        return None
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise InvalidJob(f"{what} must be seconds or a timedelta, not {value!r}")
+    if not 0 <= seconds <= 100 * YEAR:
+        raise InvalidJob(f"{what} must be between 0 seconds and 100 years, not {value!r}")
+    return float(seconds)
+
+
+def check_run_at(job: NewJob) -> datetime | None:
+    if job.run_at is None:
+        return None
+    if job.delay is not None:
+        raise InvalidJob("give either run_at or delay, not both")
+    if not isinstance(job.run_at, datetime) or job.run_at.tzinfo is None:
+        raise InvalidJob(f"run_at must be a datetime with a time zone, not {job.run_at!r}")
+    return job.run_at
+
+
+def check_unique(job: NewJob) -> str | None:
+    if job.on_conflict not in _MODES:
+        raise InvalidJob(f"on_conflict must be one of {', '.join(_MODES)}, not {job.on_conflict!r}")
+    if job.unique is None:
+        if job.on_conflict != "return":
+            raise InvalidJob(f"on_conflict={job.on_conflict!r} needs a unique key")
+        return None
+    if not isinstance(job.unique, str) or not job.unique or not is_storable(job.unique):
+        raise InvalidJob(f"the unique key must be a text that is not empty, not {job.unique!r}")
+    if len(job.unique.encode()) > MAX_UNIQUE_BYTES:
+        raise InvalidJob(f"the unique key is longer than {MAX_UNIQUE_BYTES} bytes; hash it")
+    return job.unique
+
+
+def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(tags, str):
+        raise InvalidJob(f"tags must be a list of texts, not the text {tags!r}")
+    checked = tuple(check_name(tag, "tag") for tag in tags)
+    if len(checked) > MAX_TAGS:
+        raise InvalidJob(f"a job can have at most {MAX_TAGS} tags, not {len(checked)}")
+    return checked
+
+
+def check_headers(headers: Mapping[str, Any] | None, limits: SizeLimits) -> Encoded | None:
+    if not headers:
+        return None
+    if not isinstance(headers, Mapping):
+        raise InvalidJob(f"headers must be a mapping, not {headers!r}")
+    encoded = encode(dict(headers), "headers")
+    if len(encoded.json) > limits.payload:
+        raise PayloadTooLarge(_too_large("headers", len(encoded.json), limits.payload))
+    return encoded
+
+
+def check_lease(value: Any) -> int | None:
+    seconds = check_seconds(value, "lease")
+    if seconds is None:
+        return None
+    if seconds < 1:
+        raise InvalidJob(f"a lease lasts at least 1 second, not {value!r}")
+    return math.ceil(seconds)
+
+
+def check_retention(value: Any) -> int | None:
+    if isinstance(value, float) and math.isinf(value):
+        return FOREVER
+    seconds = check_seconds(value, "retention")
+    return None if seconds is None else math.ceil(seconds)
+
+
+def _too_large(what: str, size: int, limit: int) -> str:
+    return (
+        f"the {what} is {size / MIB:.1f} MiB as JSON, the limit is {limit / MIB:g} MiB: "
+        "keep large things elsewhere and refer to them"
+    )

@@ -1,0 +1,215 @@
+"""A lease: jobs that were claimed together, and the right to say how they ended.
+
+Every write names the lease's token. When another worker got the job meanwhile the write changes
+nothing and raises `LeaseLost`.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, assert_never
+
+from windrow.errors import InvalidJob, LeaseLost
+from windrow.queue.checks import SizeLimits, check_seconds, encode_result, to_row
+from windrow.queue.codec import clean_text
+from windrow.queue.job import Job, JobError, JobState, NewJob
+from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
+from windrow.queue.policy import Backoff, backoff
+from windrow.queue.store import Finish, JobTransaction, ProgressReport, Store
+
+MAX_TRACEBACK = 20_000
+
+
+class Lease:
+    """What `Queue.claim` returns. `jobs` is empty when there was nothing to do."""
+
+    def __init__(self, store: Store, jobs: Sequence[Job], limits: SizeLimits) -> None:
+        self.jobs = list(jobs)
+        self.stopping: Mapping[str, JobState] = {}
+        self._store = store
+        self._limits = limits
+        self._open = {job.id: job for job in jobs}
+        for job in jobs:
+            job.tx = LazyTransaction(store)
+
+    def __bool__(self) -> bool:
+        return bool(self.jobs)
+
+    async def complete(self, job: Job, result: Any = None, *, then: Sequence[NewJob] = ()) -> None:
+        """The job is done; `then` are enqueued in the same transaction."""
+        await self.finish(job, Done(result, then))
+
+    async def fail(
+        self,
+        job: Job,
+        error: BaseException | str,
+        *,
+        retry_in: float | str | Sequence[float] | Backoff | None = None,
+        retry: bool = True,
+    ) -> None:
+        """The run failed. It is tried again while attempts are left, after `retry_in`: seconds, a
+        back-off policy or the name of one. `retry=False`: it would not help, fail at once."""
+        if not retry:
+            await self.finish(job, Fail(error))
+            return
+        wait = backoff("default" if retry_in is None else retry_in)
+        await self.finish(job, Retry(error, after=wait(job.attempts)))
+
+    async def snooze(self, job: Job, seconds: float) -> None:
+        """Run it again later; no attempt is used."""
+        await self.finish(job, Snooze(seconds))
+
+    async def release(self, job: Job) -> None:
+        """Hand the job back unrun: it can be claimed again at once; no attempt is used."""
+        await self.finish(job, Snooze(0))
+
+    async def finish(self, job: Job, outcome: Outcome) -> None:
+        """End the run with an outcome. Raises LeaseLost if the job is no longer ours."""
+        finish = to_finish(job, outcome, self._limits)
+        begun = job.tx.take() if isinstance(job.tx, LazyTransaction) else None
+        if begun is not None and not isinstance(outcome, Done):
+            await begun.rollback()
+            begun = None
+        finished = await self._store.finish_jobs([finish], tx=begun)
+        self._open.pop(job.id, None)
+        if finished.lost:
+            raise LeaseLost(*finished.lost)
+
+    async def finish_many(self, outcomes: Sequence[tuple[Job, Outcome]]) -> None:
+        """End many runs in one transaction. Those whose lease was lost are left as they are and
+        named by the LeaseLost raised at the end."""
+        finishes = [to_finish(job, outcome, self._limits) for job, outcome in outcomes]
+        if any(isinstance(job.tx, LazyTransaction) and job.tx.has_begun for job, _ in outcomes):
+            raise InvalidJob("a job that used its transaction must be finished by itself")
+        finished = await self._store.finish_jobs(finishes)
+        for finish in finishes:
+            self._open.pop(finish.id, None)
+        if finished.lost:
+            raise LeaseLost(*finished.lost)
+
+    async def renew(self, seconds: float | None = None) -> datetime | None:
+        """Hold the lease longer. Raises LeaseLost naming the jobs that are no longer ours; the
+        others are held on. `stopping` then says which ones somebody asked to stop."""
+        tokens = sorted({job.lease_token for job in self._open.values() if job.lease_token})
+        length = check_seconds(seconds, "seconds")
+        renewal = await self._store.extend_leases(tokens, None if length is None else int(length))
+        self.stopping = renewal.stopping
+        lost = [job_id for job_id in self._open if job_id not in renewal.held]
+        for job_id in lost:
+            del self._open[job_id]
+        if lost:
+            raise LeaseLost(*lost)
+        return renewal.expires_at
+
+    async def progress(
+        self, job: Job, percent: float | None = None, message: str | None = None, **counters: int
+    ) -> None:
+        """Say how far the job is. The percentage never goes back."""
+        report = ProgressReport(
+            id=job.id,
+            token=_token(job),
+            percent=None if percent is None else max(0, min(100, int(percent))),
+            message=None if message is None else clean_text(message),
+            counters=counters,
+        )
+        if lost := await self._store.report_progress([report]):
+            raise LeaseLost(*lost)
+
+
+class LazyTransaction:
+    """`job.tx`: the transaction the job will be completed in, begun when first used. What is
+    executed there takes effect if and only if the completion is accepted."""
+
+    __slots__ = ("_begun", "_store")
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._begun: JobTransaction | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        return self._begun is not None
+
+    async def execute(self, sql: str, *args: Any) -> None:
+        """Run a statement; on SQLite it is kept until the job is completed."""
+        await (await self._begin()).execute(sql, *args)
+
+    async def fetch(self, sql: str, *args: Any) -> list[dict[str, Any]]:
+        """Run a query inside the transaction, where the store can do that."""
+        return await (await self._begin()).fetch(sql, *args)
+
+    async def rollback(self) -> None:
+        """Drop what was executed so far."""
+        if begun := self.take():
+            await begun.rollback()
+
+    def take(self) -> JobTransaction | None:
+        """Hand the begun transaction over to the one who ends it."""
+        begun, self._begun = self._begun, None
+        return begun
+
+    async def _begin(self) -> JobTransaction:
+        if self._begun is None:
+            self._begun = await self._store.begin()
+        return self._begun
+
+
+def to_finish(job: Job, outcome: Outcome, limits: SizeLimits) -> Finish:
+    """What the store is to do for an outcome: the one place where outcomes become states."""
+    token = _token(job)
+    match outcome:
+        case Done():
+            result = encode_result(outcome.result, limits)
+            return Finish(
+                job.id,
+                token,
+                JobState.COMPLETED,
+                result=None if result is None else result.json,
+                result_is_cleaned=result is not None and result.is_cleaned,
+                then=tuple(to_row(new, limits) for new in outcome.then),
+            )
+        case Retry():
+            if job.attempts + 1 >= job.max_attempts:
+                return to_finish(job, Fail(outcome.error), limits)
+            wait = backoff("default")(job.attempts) if outcome.after is None else outcome.after
+            return Finish(
+                job.id,
+                token,
+                JobState.READY,
+                delay=check_seconds(wait, "after") or 0.0,
+                error=describe(outcome.error),
+                uses_attempt=True,
+            )
+        case Snooze():
+            delay = check_seconds(outcome.after, "after") or 0.0
+            return Finish(job.id, token, JobState.READY, delay=delay)
+        case Fail():
+            error = describe(outcome.error)
+            return Finish(job.id, token, JobState.FAILED, error=error, uses_attempt=True)
+        case Cancel():
+            error = JobError(None, "cancel", clean_text(outcome.reason))
+            return Finish(job.id, token, JobState.CANCELLED, error=error)
+        case _:
+            assert_never(outcome)
+
+
+def describe(error: BaseException | str) -> JobError:
+    """An error as it is kept in the job's history."""
+    if isinstance(error, str):
+        return JobError(None, "attempt", clean_text(error) or "failed without a message")
+    trace = "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
+    return JobError(
+        at=None,
+        reason="attempt",
+        message=clean_text(str(error)) or "no message",
+        type=type(error).__qualname__,
+        traceback=clean_text(trace),
+    )
+
+
+def _token(job: Job) -> str:
+    if job.lease_token is None:
+        raise LeaseLost(job.id)
+    return job.lease_token

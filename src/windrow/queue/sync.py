@@ -1,0 +1,99 @@
+"""`Queue.sync()`: the blocking face, made from the async one so that there is nothing to keep true.
+
+One background thread runs an event loop; every coroutine method of the wrapped object becomes a
+blocking method that runs there. Values that have coroutine methods of their own (a `Lease`) come
+back wrapped in the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Self, TypeVar
+
+from windrow.queue.lease import Lease
+from windrow.queue.transactions import is_blocking, run_sync
+
+T = TypeVar("T")
+
+
+class Portal:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="windrow-sync", daemon=True
+        )
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Blocking:
+    """A face on an async object: its coroutine methods block, everything else is as it is."""
+
+    def __init__(self, target: Any, portal: Portal) -> None:
+        self._target = target
+        self._portal = portal
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._target, name)
+        if inspect.iscoroutinefunction(value):
+            return self._blocking(value)
+        return value
+
+    def __bool__(self) -> bool:
+        return bool(self._target)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._target)
+
+    def _blocking(self, method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            # A caller's own blocking connection belongs to the caller's thread.
+            if is_blocking(kwargs.get("tx")):
+                return run_sync(method(*args, **kwargs))
+            return self._wrap(self._portal.run(method(*args, **kwargs)))
+
+        return call
+
+    def _wrap(self, result: Any) -> Any:
+        if not isinstance(result, Lease):
+            return result
+        for job in result.jobs:
+            job.tx = Blocking(job.tx, self._portal)
+        return Blocking(result, self._portal)
+
+
+class SyncQueue(Blocking):
+    """A `Queue` for code that blocks: Django, Flask, scripts. Use it as a context manager."""
+
+    @classmethod
+    def open(cls, opening: Callable[[], Coroutine[Any, Any, Any]]) -> SyncQueue:
+        portal = Portal()
+        try:
+            return cls(portal.run(opening()), portal)
+        except BaseException:
+            portal.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._portal.run(self._target.close())
+        self._portal.close()
