@@ -1,0 +1,63 @@
+"""`windrow db`: the database's tables."""
+
+from __future__ import annotations
+
+import typer
+
+from windrow.cli.output import DatabaseOption, JsonOption, age, print_json, print_table, run
+from windrow.queue.job import JobState
+from windrow.services.database import database_status, migrate_database
+from windrow.settings import load_settings
+
+app = typer.Typer(help="Make, upgrade and look at the database.", no_args_is_help=True)
+
+
+@app.command()
+def migrate(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Bring the tables up to date. Safe to run twice, or from two places at once."""
+
+    async def work() -> list[str]:
+        return await migrate_database(load_settings({"database_url": database}).database_url)
+
+    applied = run(work())
+    if as_json:
+        print_json({"applied": applied})
+    elif applied:
+        print("\n".join(f"applied {name}" for name in applied))
+    else:
+        print("nothing to do: the tables are up to date")
+
+
+@app.command()
+def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Show the schema version and the queues. Exit code 5 when the tables do not fit."""
+
+    async def work() -> None:
+        found = await database_status(load_settings({"database_url": database}).database_url)
+        if as_json:
+            print_json(found)
+        else:
+            print(f"{found.url}\nschema version {found.version}")
+            if found.problem is None:
+                states = [state.value for state in JobState]
+                print_table(
+                    ["queue", "paused", *(f"{state}#" for state in states), "oldest#"],
+                    [
+                        [
+                            info.name,
+                            "yes" if info.is_paused else "",
+                            *(info.counts.get(JobState(state), 0) for state in states),
+                            age(info.oldest_ready_at),
+                        ]
+                        for info in found.queues
+                    ],
+                )
+        if found.problem is not None:
+            raise typer.Exit(_report(found.problem))
+
+    run(work())
+
+
+def _report(problem: str) -> int:
+    typer.echo(f"error: {problem}", err=True)
+    return 5

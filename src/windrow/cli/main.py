@@ -1,0 +1,33 @@
+"""`windrow`: the command itself. One module per noun adds its commands here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from windrow import __version__
+from windrow.cli import db, demo, jobs
+
+app = typer.Typer(
+    name="windrow",
+    help="Durable ingestion: jobs in a database, nothing silently lost.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(db.app, name="db")
+app.add_typer(jobs.app, name="jobs")
+app.command("demo")(demo.demo)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(f"windrow {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,85 @@
+"""How commands print: a table that fits the terminal, or JSON for programs (`--json`)."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from windrow.errors import ConfigError, JobNotFound, StoreError, WindrowError
+from windrow.queue.job import Job
+
+T = TypeVar("T")
+
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option("--database", "-d", metavar="URL", help="Default: WINDROW_DATABASE_URL."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+EXIT_CODES: tuple[tuple[type[WindrowError], int], ...] = (
+    (ConfigError, 2),
+    (JobNotFound, 4),
+    (StoreError, 5),
+    (WindrowError, 1),
+)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's work; an error is one line on stderr and an exit code, not a traceback."""
+    try:
+        return asyncio.run(work)
+    except WindrowError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+        raise typer.Exit(code) from error
+
+
+def print_json(value: Any) -> None:
+    """JSON on stdout, indented; datetimes as ISO 8601."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    sys.stdout.write(text + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table as wide as the terminal allows; long cells are cut rather than wrapped."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        justify = "right" if column.endswith("#") else "left"
+        table.add_column(column.rstrip("#"), no_wrap=True, overflow="ellipsis", justify=justify)
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    Console(highlight=False, markup=False).print(table)
+
+
+def job_fields(job: Job) -> dict[str, Any]:
+    """A job for JSON: everything a person may want to see of it."""
+    shown = (
+        "id seq queue kind state priority attempts crashes runs max_attempts max_crashes "
+        "created_at run_at started_at finished_at expires_at tenant group unique error worker "
+        "lease_expires_at is_cleaned headers tags payload result errors progress"
+    )
+    return {name: getattr(job, name) for name in shown.split()}
+
+
+def age(moment: datetime | None) -> str:
+    """How long ago, in one short word."""
+    if moment is None:
+        return "-"
+    seconds = (datetime.now(UTC) - moment).total_seconds()
+    sign, seconds = ("in ", -seconds) if seconds < 0 else ("", seconds)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{sign}{int(seconds // size)}{unit}"
+    return f"{sign}{int(seconds)}s"
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,52 @@
+"""The database's tables: bringing them up to date and saying how they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from windrow.errors import SchemaOutdated, SchemaTooNew
+from windrow.queue.store import QueueInfo, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseStatus:
+    url: str
+    version: int
+    problem: str | None  # what is wrong and what to do, if anything
+    queues: tuple[QueueInfo, ...]
+
+
+async def migrate_database(url: str) -> list[str]:
+    """Apply what is missing; the names of the migrations applied."""
+    store = await open_store(url)
+    try:
+        applied = await store.migrate()
+        await store.check_schema()
+        return applied
+    finally:
+        await store.close()
+
+
+async def database_status(url: str) -> DatabaseStatus:
+    """Schema version, whether it fits this Windrow, and the queues."""
+    store = await open_store(url)
+    try:
+        version = await store.schema_version()
+        try:
+            await store.check_schema()
+        except (SchemaOutdated, SchemaTooNew) as problem:
+            return DatabaseStatus(without_password(url), version, str(problem), ())
+        queues = tuple(await store.list_queues())
+        return DatabaseStatus(without_password(url), version, None, queues)
+    finally:
+        await store.close()
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown."""
+    parts = urlsplit(url)
+    if not parts.password:
+        return url
+    address = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username}:***@{address}"))

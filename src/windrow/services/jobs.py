@@ -1,0 +1,31 @@
+"""Looking at jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windrow.queue.job import Job
+from windrow.queue.queue import Opening, Queue
+from windrow.settings import Settings
+
+
+def open_queue(settings: Settings) -> Opening:
+    """The queue the settings name. Nothing is made or upgraded here: `windrow db migrate` does."""
+    return Queue.open(
+        settings.database_url,
+        migrate=False,
+        max_payload=settings.max_payload_bytes,
+        max_result=settings.max_result_bytes,
+    )
+
+
+async def list_jobs(settings: Settings, **wanted: Any) -> list[Job]:
+    """Jobs, newest first; the filters are those of `Queue.list`."""
+    async with open_queue(settings) as queue:
+        return await queue.list(**wanted)
+
+
+async def get_job(settings: Settings, job_id: str) -> Job:
+    """One job with everything it has. Raises JobNotFound."""
+    async with open_queue(settings) as queue:
+        return await queue.get(job_id)

@@ -1,0 +1,77 @@
+"""Settings: defaults < `windrow.toml` < `WINDROW_*` environment < flags; documented once, here.
+
+"Not given" is kept apart from "given as the default": a layer only overrides what it names.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+from windrow.errors import ConfigError
+
+FILE: Final = "windrow.toml"
+PREFIX: Final = "WINDROW_"
+
+
+def _setting(default: Any, doc: str) -> Any:
+    return field(default=default, metadata={"doc": doc})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    database_url: str = _setting(
+        "sqlite:///windrow.db", "Where jobs are kept: sqlite:///path or postgresql://…"
+    )
+    max_payload_bytes: int = _setting(4 * 1024 * 1024, "The largest payload taken, as JSON")
+    max_result_bytes: int = _setting(64 * 1024 * 1024, "The largest result taken, as JSON")
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """The settings in force. Flags that are None were not given."""
+    settings = Settings()
+    settings = _override(settings, _from_file((folder or Path.cwd()) / FILE), FILE)
+    settings = _override(settings, _from_environment(environment or os.environ), "environment")
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    return _override(settings, given, "flags")
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    known = {PREFIX + item.name.upper(): item.name for item in fields(Settings)}
+    return {known[name]: value for name, value in environment.items() if name in known and value}
+
+
+def _override(settings: Settings, given: Mapping[str, Any], source: str) -> Settings:
+    known = {item.name: item for item in fields(Settings)}
+    if unknown := sorted(set(given) - set(known)):
+        raise ConfigError(
+            f"unknown setting in {source}: {', '.join(unknown)}; there are: {', '.join(known)}"
+        )
+    changes = {name: _converted(name, value, source) for name, value in given.items()}
+    return replace(settings, **changes)
+
+
+def _converted(name: str, value: Any, source: str) -> Any:
+    wanted = type(getattr(Settings(), name))
+    try:
+        return wanted(value)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{name} in {source} must be {wanted.__name__}: {error}") from error
