@@ -9,6 +9,10 @@ import os
 import threading
 import time
 import uuid
+from typing import Final
+
+# The namespace in which NuQ, and so its dialect, turns owner names into UUIDs.
+OWNER_NAMESPACE: Final = uuid.UUID("0f38e00e-d7ee-4b77-8a7a-a787a3537ca2")
 
 _lock = threading.Lock()
 _last_tick = 0
@@ -34,3 +38,10 @@ def is_id(text: str) -> bool:
     except (ValueError, AttributeError, TypeError):
         return False
     return True
+
+
+def owner_id(owner: str) -> str:
+    """An owner as a UUID: one that is a UUID as it is, any other name by UUIDv5."""
+    if is_id(owner):
+        return str(uuid.UUID(owner))
+    return str(uuid.uuid5(OWNER_NAMESPACE, owner))

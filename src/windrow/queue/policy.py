@@ -1,11 +1,12 @@
-"""How long to wait before a failed job runs again: pure functions of the attempts so far.
+"""Rules as pure functions: how long to wait before a failed job runs again, and unique keys.
 
-A policy takes the number of attempts that had failed *before* this one (0 at the first failure) and
-returns seconds. Presets are named so that they can be written in settings and decorators.
+A back-off policy takes the number of attempts that had failed *before* this one (0 at the first
+failure) and returns seconds. Presets have names that can be written in settings and decorators.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -60,3 +61,9 @@ def backoff(policy: str | float | Sequence[float] | Backoff) -> Backoff:
     if isinstance(policy, int | float):
         return fixed(float(policy))
     return steps(policy)
+
+
+def unique_key(kind: str, collection: str, identifier: str) -> str:
+    """A key for one thing in one collection: `kind:collection:` and 16 hex digits of its hash."""
+    digest = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{kind}:{collection}:{digest[:16]}"

@@ -1,0 +1,57 @@
+"""What users see, pinned: the names, the methods and their arguments."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import windrow
+from windrow import errors
+from windrow.queue.job import NewJob
+from windrow.queue.queue import Queue
+
+
+def test_at_most_twelve_names_are_public() -> None:
+    assert sorted(windrow.__all__) == windrow.__all__
+    assert len(windrow.__all__) <= 12
+    assert all(hasattr(windrow, name) for name in windrow.__all__)
+
+
+def test_enqueue_takes_what_a_new_job_takes() -> None:
+    of_method = inspect.signature(Queue.enqueue).parameters
+    of_job = inspect.signature(NewJob).parameters
+    assert set(of_method) - {"self", "tx"} == set(of_job)
+    for name, parameter in of_job.items():
+        assert of_method[name].default == parameter.default, name
+
+
+def test_the_face_has_the_promised_methods() -> None:
+    promised = (
+        "open sync close enqueue enqueue_many claim get get_many list counts cancel retry edit "
+        "delete pause resume create_group group pause_group resume_group cancel_group"
+    )
+    assert [name for name in promised.split() if not hasattr(Queue, name)] == []
+    assert [
+        name
+        for name in ["complete", "fail", "snooze", "release", "renew", "progress"]
+        if not hasattr(windrow.Lease, name)
+    ] == []
+
+
+def test_every_error_is_drawn_in_the_tree_and_says_something() -> None:
+    drawn = inspect.getdoc(errors) or ""
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and issubclass(kind, errors.WindrowError):
+            assert name in drawn, f"{name} is missing from the tree in errors.py"
+            assert kind.__doc__
+
+
+def test_transient_errors_are_the_ones_marked_in_the_tree() -> None:
+    drawn = inspect.getdoc(errors) or ""
+    marked = set(re.findall(r"(\w+) \*", drawn)) - {"marked"}
+    transient = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.WindrowError) and kind.transient
+    }
+    assert transient == marked

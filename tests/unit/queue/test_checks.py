@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
+from windrow.queue.checks import SizeLimits, encode_result, to_row
+from windrow.queue.job import NewJob
+from windrow.queue.store import FOREVER
+
+LIMITS = SizeLimits()
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kind": ""}, "the kind must be a text that is not empty"),
+        ({"kind": "  "}, "the kind must be a text that is not empty"),
+        ({"kind": 7}, "the kind must be a text that is not empty"),
+        ({"kind": "k" * 256}, "the kind has 256 characters; at most 255"),
+        ({"kind": "a\x00"}, "the kind .* has a NUL character"),
+        ({"queue": ""}, "the queue must be a text"),
+        ({"tenant": ""}, "the tenant must be a text"),
+        ({"priority": 1.5}, "priority must be an integer"),
+        ({"priority": True}, "priority must be an integer"),
+        ({"priority": 2**31}, "priority must be an integer"),
+        ({"delay": -1}, "delay must be between 0 seconds and 100 years"),
+        ({"delay": math.nan}, "delay must be between"),
+        ({"delay": "soon"}, "delay must be seconds or a timedelta"),
+        ({"run_at": datetime(2026, 1, 1)}, "run_at must be a datetime with a time zone"),  # noqa: DTZ001
+        ({"run_at": NOON, "delay": 1}, "either run_at or delay"),
+        ({"unique": ""}, "the unique key must be a text"),
+        ({"unique": "x" * 1025}, "longer than 1024 bytes; hash it"),
+        ({"on_conflict": "follow"}, "on_conflict='follow' needs a unique key"),
+        ({"on_conflict": "merge", "unique": "x"}, "on_conflict must be one of return, reject"),
+        ({"group": "my group"}, "the group must be a UUID"),
+        ({"id": "1"}, "the id must be a UUID"),
+        ({"tags": "abc"}, "tags must be a list of texts, not the text 'abc'"),
+        ({"tags": [""]}, "the tag must be a text"),
+        ({"tags": ["t"] * 101}, "at most 100 tags"),
+        ({"headers": [("a", 1)]}, "headers must be a mapping"),
+        ({"headers": {"a": math.inf}}, r"headers\.a is not a finite number"),
+        ({"max_attempts": 0}, "max_attempts must be an integer from 1"),
+        ({"max_crashes": 0}, "max_crashes must be an integer from 1"),
+        ({"lease": 0.5}, "a lease lasts at least 1 second"),
+        ({"retention": -1}, "retention must be between"),
+    ],
+)
+def test_bad_fields_are_refused_by_name(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidJob, match=message):
+        to_row(NewJob(**({"kind": "work"} | fields)), LIMITS)
+
+
+def test_durations_may_be_timedeltas() -> None:
+    new = NewJob("work", delay=timedelta(minutes=2), lease=timedelta(hours=1), retention=1.5)
+    row = to_row(new, LIMITS)
+    assert (row.delay, row.lease_seconds, row.retention_seconds) == (120.0, 3600, 2)
+
+
+def test_an_infinite_retention_means_for_ever() -> None:
+    assert to_row(NewJob("work", retention=math.inf), LIMITS).retention_seconds == FOREVER
+
+
+def test_a_payload_over_the_limit_is_refused_with_both_sizes() -> None:
+    with pytest.raises(PayloadTooLarge, match=r"the payload is 4\.0 MiB as JSON, the limit is 4"):
+        to_row(NewJob("work", "x" * (4 * 1024 * 1024)), LIMITS)
+
+
+def test_a_result_over_the_limit_is_refused() -> None:
+    with pytest.raises(ResultTooLarge, match="the result is"):
+        encode_result("x" * 100, SizeLimits(result=50))
+
+
+def test_limits_count_bytes_not_characters() -> None:
+    with pytest.raises(PayloadTooLarge):
+        to_row(NewJob("work", "語" * 30), SizeLimits(payload=80))
+
+
+def test_an_id_of_ones_own_marks_the_row_as_possibly_there() -> None:
+    mine = "0190A0B0-0000-7000-8000-000000000000"
+    row = to_row(NewJob("work", id=mine), LIMITS)
+    assert (row.id, row.may_exist) == (mine.lower(), True)
+    assert not to_row(NewJob("work"), LIMITS).may_exist

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import threading
+import uuid
+
+from windrow.queue.ids import is_id, new_id, owner_id
+
+
+def test_ids_are_version_7_and_sort_in_the_order_they_were_made() -> None:
+    made = [new_id() for _ in range(10_000)]
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+    assert {uuid.UUID(one).version for one in made} == {7}
+    assert {uuid.UUID(one).variant for one in made} == {uuid.RFC_4122}
+
+
+def test_threads_never_make_the_same_id() -> None:
+    made: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: made.extend(new_id() for _ in range(2_000)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(made)) == 16_000
+
+
+def test_n9_owner_ids_are_kept_if_uuids_and_hashed_otherwise() -> None:
+    given = "6F9619FF-8B86-D011-B42D-00CF4FC964FF"
+    assert owner_id(given) == given.lower()
+    assert owner_id("00000000-0000-0000-0000-000000000000") == str(uuid.UUID(int=0))
+    namespace = uuid.UUID("0f38e00e-d7ee-4b77-8a7a-a787a3537ca2")
+    assert owner_id("bypass") == str(uuid.uuid5(namespace, "bypass"))
+    assert is_id(owner_id("équipe 7"))
