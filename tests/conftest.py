@@ -3,22 +3,74 @@
 One Postgres serves a whole run. Under xdist the controlling process starts it and hands its URL
 to the workers, so it lives exactly as long as the run, whatever happens to a worker. Without
 xdist it starts when the first test asks for it.
+
+A test that asks for `store` (or `store_url`) runs once for each store named by `--store`, every
+time on a database of its own, copied from one that was migrated once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Protocol
 
+import hypothesis
 import pytest
 
-from tests.postgres_server import Server, choose_server, create_database, drop_database
+from tests.postgres_server import (
+    Server,
+    choose_server,
+    create_database,
+    database_name,
+    drop_database,
+)
+from windrow.clock import Clock, FakeClock
+from windrow.queue.store import Store, open_store
 
+STORES = ("sqlite", "postgres")
 SERVER = pytest.StashKey[Server]()
+
+# "ci" draws the same examples every time; WINDROW_HYPOTHESIS=explore looks for new ones.
+hypothesis.settings.register_profile("ci", derandomize=True, print_blob=True, deadline=None)
+hypothesis.settings.register_profile("explore", print_blob=True, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("WINDROW_HYPOTHESIS", "ci"))
 
 
 class MakeDatabase(Protocol):
     def __call__(self, template: str | None = None) -> str: ...
+
+
+OpenAnother = Callable[..., Awaitable[Store]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store",
+        default=",".join(STORES),
+        help=f"which stores to test, with commas between (default: {','.join(STORES)})",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "requires(capability): run only on stores that declare this capability"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "store_name" in metafunc.fixturenames:
+        metafunc.parametrize("store_name", _chosen_stores(metafunc.config))
+
+
+def _chosen_stores(config: pytest.Config) -> list[str]:
+    chosen = [name.strip() for name in config.getoption("--store").split(",")]
+    if unknown := set(chosen) - set(STORES):
+        raise pytest.UsageError(f"--store: no store named {', '.join(sorted(unknown))}")
+    return chosen
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -59,3 +111,89 @@ def make_database(postgres_url: str) -> Iterator[MakeDatabase]:
     yield make
     for url in made:
         drop_database(postgres_url, url)
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_url: str) -> Iterator[str]:
+    """The name of a migrated database to copy."""
+    url = create_database(postgres_url)
+    try:
+        _migrate(url)
+        yield database_name(url)
+    finally:
+        drop_database(postgres_url, url)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated database file to copy."""
+    path = tmp_path_factory.mktemp("template") / "jobs.db"
+    _migrate(f"sqlite:///{path}")
+    return path
+
+
+def _migrate(url: str) -> None:
+    async def migrate() -> None:
+        store = await open_store(url)
+        try:
+            await store.migrate()
+        finally:
+            await store.close()
+
+    # With a factory the runner leaves pytest-asyncio's current loop alone.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        runner.run(migrate())
+
+
+@pytest.fixture
+def make_store_url(
+    store_name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> Callable[[], str]:
+    """Call it for the URL of another fresh, migrated database of the store under test."""
+    if store_name == "postgres":
+        template: str = request.getfixturevalue("postgres_template")
+        make: MakeDatabase = request.getfixturevalue("make_database")
+        return lambda: make(template)
+
+    source: Path = request.getfixturevalue("sqlite_template")
+    numbers = iter(range(1_000_000))
+
+    def copy() -> str:
+        path = tmp_path / f"jobs-{next(numbers)}.db"
+        shutil.copyfile(source, path)
+        return f"sqlite:///{path}"
+
+    return copy
+
+
+@pytest.fixture
+def store_url(make_store_url: Callable[[], str]) -> str:
+    return make_store_url()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def open_another(store_url: str, clock: FakeClock) -> AsyncIterator[OpenAnother]:
+    """Call it for one more store, with connections of its own, on the test's database."""
+    async with AsyncExitStack() as stack:
+
+        async def open_it(with_clock: Clock | None = None) -> Store:
+            opened = await open_store(store_url, clock=with_clock or clock)
+            stack.push_async_callback(opened.close)
+            return opened
+
+        yield open_it
+
+
+@pytest.fixture
+async def store(request: pytest.FixtureRequest, open_another: OpenAnother) -> Store:
+    opened = await open_another()
+    for mark in request.node.iter_markers("requires"):
+        for capability in mark.args:
+            if not getattr(opened.capabilities, capability):
+                pytest.skip(f"this store does not declare {capability}")
+    return opened
