@@ -1,0 +1,143 @@
+"""The commands, run as a person runs them: in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from windrow import NewJob, Queue
+from windrow.queue.job import Job
+
+Windrow = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def windrow(store_url: str, tmp_path: Path) -> Windrow:
+    """Run a command on the test's database, in an empty folder, on a narrow terminal."""
+
+    def run(*words: str, columns: int = 100) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"WINDROW_DATABASE_URL": store_url, "COLUMNS": str(columns)}
+        return subprocess.run(
+            [sys.executable, "-m", "windrow", *words],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def failed(store_url: str) -> Job:
+    """One failed job among ready ones."""
+    with Queue.sync(store_url) as queue:
+        queue.enqueue("scrape", {"url": "https://example.org/ü"}, queue="web", max_attempts=1)
+        lease = queue.claim(["web"])
+        lease.fail(lease.jobs[0], ValueError("404 Not Found"))
+        queue.enqueue_many([NewJob("index", {"n": n}, queue="index") for n in range(3)])
+        return queue.get(lease.jobs[0].id)
+
+
+def test_jobs_list_shows_a_table_that_fits(windrow: Windrow, failed: Job) -> None:
+    printed = windrow("jobs", "list", columns=80)
+    assert printed.returncode == 0, printed.stderr
+    lines = printed.stdout.splitlines()
+    assert lines[0].split()[:4] == ["id", "queue", "kind", "state"]
+    assert len(lines) == 5
+    assert max(map(len, lines)) <= 80
+
+
+def test_jobs_list_filters_and_pages_as_json(windrow: Windrow, failed: Job) -> None:
+    found = json.loads(windrow("jobs", "list", "--state", "failed", "--json").stdout)
+    assert [(job["id"], job["error"]) for job in found] == [
+        (failed.id, "ValueError: 404 Not Found")
+    ]
+    first = json.loads(windrow("jobs", "list", "--limit", "2", "--json").stdout)
+    after = ["--after", first[-1]["id"]]
+    rest = json.loads(windrow("jobs", "list", "--limit", "2", *after, "--json").stdout)
+    assert len({job["id"] for job in first + rest}) == 4
+    assert f"more: --after {first[-1]['id']}" in windrow("jobs", "list", "--limit", "2").stdout
+
+
+def test_jobs_show_tells_everything_of_a_job(windrow: Windrow, failed: Job) -> None:
+    printed = windrow("jobs", "show", failed.id).stdout
+    for part in ("https://example.org/ü", "ValueError: 404 Not Found", "failed", "web"):
+        assert part in printed
+    shown = json.loads(windrow("jobs", "show", failed.id, "--json").stdout)
+    assert shown["payload"] == {"url": "https://example.org/ü"}
+    assert [line["type"] for line in shown["errors"]] == ["ValueError"]
+
+
+def test_a_job_that_is_not_there_is_one_line_and_exit_code_4(windrow: Windrow) -> None:
+    printed = windrow("jobs", "show", "0190a0b0-0000-7000-8000-000000000000")
+    assert printed.returncode == 4
+    assert printed.stderr == "error: no such job: 0190a0b0-0000-7000-8000-000000000000\n"
+
+
+def test_db_status_counts_the_queues(windrow: Windrow, failed: Job) -> None:
+    status = json.loads(windrow("db", "status", "--json").stdout)
+    assert status["problem"] is None
+    assert {queue["name"]: queue["counts"] for queue in status["queues"]} == {
+        "index": {"ready": 3},
+        "web": {"failed": 1},
+    }
+    table = windrow("db", "status").stdout
+    assert "schema version" in table
+    assert "index" in table
+
+
+def test_db_migrate_twice_does_nothing_the_second_time(
+    windrow: Windrow, tmp_path: Path, make_empty_url: Callable[[], str]
+) -> None:
+    url = make_empty_url()
+    before = windrow("db", "status", "--database", url)
+    assert before.returncode == 5
+    assert "run `windrow db migrate`" in before.stderr
+    assert "applied 0001_" in windrow("db", "migrate", "--database", url).stdout
+    assert "nothing to do" in windrow("db", "migrate", "--database", url).stdout
+    assert windrow("db", "status", "--database", url).returncode == 0
+
+
+@pytest.fixture
+def make_empty_url(
+    store_name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> Callable[[], str]:
+    if store_name == "postgres":
+        make: Callable[[], str] = request.getfixturevalue("make_database")
+        return make
+    return lambda: f"sqlite:///{tmp_path / 'empty.db'}"
+
+
+def test_a_password_is_never_printed(windrow: Windrow, tmp_path: Path) -> None:
+    url = "postgresql://ana:s3cret@127.0.0.1:1/jobs"
+    printed = windrow("db", "status", "--database", url)
+    assert printed.returncode == 5
+    assert "s3cret" not in printed.stdout + printed.stderr
+
+
+def test_the_demo_finishes_its_jobs(windrow: Windrow) -> None:
+    printed = windrow("demo")
+    assert printed.returncode == 0, printed.stderr
+    jobs = json.loads(windrow("demo", "--json").stdout)
+    assert sorted(job["state"] for job in jobs) == ["completed"] * 4 + ["failed"]
+    assert [job["runs"] for job in jobs if job["state"] == "failed"] == [2]
+
+
+def test_version_and_help(windrow: Windrow) -> None:
+    assert windrow("--version").stdout.startswith("windrow 0.")
+    assert "jobs" in windrow("--help").stdout
+
+
+def test_a_bad_url_is_explained(windrow: Windrow) -> None:
+    printed = windrow("jobs", "list", "--database", "mysql://x")
+    assert printed.returncode == 2
+    assert printed.stderr.startswith("error: cannot open 'mysql://x'")

@@ -1,0 +1,69 @@
+"""`Queue.sync`: the same face, blocking."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+
+import pytest
+
+from windrow import NewJob, Queue
+from windrow.errors import DuplicateJob, JobNotFound, StoreError
+from windrow.queue.job import JobState
+
+
+def test_it_does_what_the_async_queue_does(store_url: str) -> None:
+    with Queue.sync(store_url) as queue:
+        made = queue.enqueue("work", {"n": 1}, unique="k")
+        queue.enqueue_many([NewJob("work", {"n": 2})])
+        with pytest.raises(DuplicateJob):
+            queue.enqueue("work", unique="k", on_conflict="reject")
+        lease = queue.claim(limit=2)
+        assert lease
+        for job in lease.jobs:
+            lease.progress(job, 50)
+            lease.complete(job, job.payload["n"] * 10)
+        assert not queue.claim()
+        assert queue.get(made.id).result == 10
+        assert queue.counts()[JobState.COMPLETED] == 2
+        with pytest.raises(JobNotFound):
+            queue.get("nothing")
+
+
+def test_every_method_of_the_queue_is_there_and_blocks(store_url: str) -> None:
+    with Queue.sync(store_url) as queue:
+        for name, method in inspect.getmembers(Queue, inspect.iscoroutinefunction):
+            if not name.startswith("_"):
+                assert not inspect.iscoroutinefunction(getattr(queue, name)), method
+
+
+def test_job_tx_blocks_too(store_url: str) -> None:
+    with Queue.sync(store_url) as queue:
+        queue.enqueue("work")
+        lease = queue.claim()
+        [job] = lease.jobs
+        job.tx.execute("CREATE TABLE mine (n integer)")
+        lease.complete(job)
+        assert queue.get(job.id).state == JobState.COMPLETED
+
+
+def test_threads_share_one_queue(store_url: str) -> None:
+    with Queue.sync(store_url) as queue:
+        threads = [
+            threading.Thread(target=lambda: [queue.enqueue("work") for _ in range(20)])
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert queue.counts()[JobState.READY] == 160
+
+
+def test_a_queue_that_cannot_be_opened_leaves_no_thread(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    before = threading.active_count()
+    with pytest.raises(StoreError):
+        Queue.sync("postgresql://nobody@127.0.0.1:1/none")
+    assert threading.active_count() == before

@@ -1,0 +1,39 @@
+"""The rules of the SQL folders: every file is used, both stores have the same ones."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from windrow.queue.statements import load_statements
+
+QUEUE = Path(__file__).parent.parent / "src/windrow/queue"
+STORES = ("sqlite", "postgres")
+
+# Statements one store has and the other does not, each with its reason.
+ONLY: dict[str, dict[str, str]] = {"sqlite": {}, "postgres": {}}
+
+
+def names(store: str) -> set[str]:
+    return set(load_statements(f"windrow.queue.{store}"))
+
+
+def test_both_stores_have_the_same_statements_apart_from_the_declared() -> None:
+    assert names("sqlite") - names("postgres") == set(ONLY["sqlite"])
+    assert names("postgres") - names("sqlite") == set(ONLY["postgres"])
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_statement_is_used_and_every_use_has_a_file(store: str) -> None:
+    code = "\n".join(path.read_text("utf-8") for path in (QUEUE / store).rglob("*.py"))
+    quoted = set(re.findall(r'"([a-z_]+)"', code))
+    assert sorted(names(store) - quoted) == [], "files that nothing uses"
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_statement_begins_by_saying_what_it_does(store: str) -> None:
+    for path in sorted((QUEUE / store / "sql").glob("*.sql")):
+        assert path.read_text("utf-8").startswith("-- "), path.name
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)+\.sql", path.name), path.name
