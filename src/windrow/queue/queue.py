@@ -60,6 +60,7 @@ from windrow.queue.sync import SyncQueue
 RETRY_WAITS: Final = (0.1, 0.3, 0.9)
 # How often a claim first looks for due and abandoned jobs, when no worker does it for us.
 TEND_SECONDS: Final = 1.0
+TEND_BATCH: Final = 1000
 BULK_PAGE: Final = 1000
 _UNSET: Final[Any] = object()
 
@@ -202,9 +203,16 @@ class Queue:
     async def tend(self) -> int:
         """Bring back due and abandoned jobs. Workers do this all the time; `claim` does it about
         once a second, so that a loop of one's own needs no worker. Returns how many moved."""
-        staged = await self.store.stage_jobs()
-        rescued = await self.store.rescue_jobs()
-        return staged + len(rescued)
+        moved = 0
+        while staged := await self.store.stage_jobs(TEND_BATCH):
+            moved += staged
+            if staged < TEND_BATCH:
+                break
+        while rescued := await self.store.rescue_jobs(TEND_BATCH):
+            moved += len(rescued)
+            if len(rescued) < TEND_BATCH:
+                break
+        return moved
 
     async def get(self, job_id: str) -> Job:
         """One job with everything it has. Raises JobNotFound."""
