@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import hypothesis
 import pytest
 
+from tests.callers import CALLERS
 from tests.postgres_server import (
     Server,
     choose_server,
@@ -62,8 +63,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "store_name" in metafunc.fixturenames:
-        metafunc.parametrize("store_name", _chosen_stores(metafunc.config))
+    stores = _chosen_stores(metafunc.config)
+    if "caller_kind" in metafunc.fixturenames:
+        pairs = [(store, kind) for store in stores for kind in CALLERS[store]]
+        metafunc.parametrize(("store_name", "caller_kind"), pairs)
+    elif "store_name" in metafunc.fixturenames:
+        metafunc.parametrize("store_name", stores)
 
 
 def _chosen_stores(config: pytest.Config) -> list[str]:

@@ -1,16 +1,67 @@
-"""What every conformance test is followed by: the tally must be exact, whatever was done."""
+"""Fixtures of the conformance tests. Each test is followed by a check that the tally is exact."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from tests.builders import counted, tallied
+from tests.callers import CALLERS, Caller
 from windrow.queue.store import Store
+
+RunSql = Callable[[str], list[tuple[Any, ...]]]
 
 
 @pytest.fixture
 async def store(store: Store) -> AsyncIterator[Store]:
     yield store
     assert await tallied(store) == await counted(store)
+
+
+@pytest.fixture
+def empty_url(store_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database with nothing in it."""
+    if store_name == "postgres":
+        url: str = request.getfixturevalue("make_database")()
+        return url
+    return f"sqlite:///{tmp_path / 'empty.db'}"
+
+
+@pytest.fixture
+def run_sql(store_name: str, store_url: str) -> Iterator[RunSql]:
+    """Run one statement beside the store, on a connection of our own, and commit it."""
+    connection: Any = connect_beside(store_name, store_url)
+
+    def run(sql: str) -> list[tuple[Any, ...]]:
+        cursor = connection.execute(sql)
+        return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+
+    yield run
+    connection.close()
+
+
+def connect_beside(store_name: str, url: str) -> Any:
+    if store_name == "postgres":
+        options = "-c search_path=public,windrow"
+        return psycopg.connect(url, autocommit=True, options=options)
+    return sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+
+
+@pytest.fixture
+def parameter(store_name: str) -> str:
+    """How the first parameter is written in the database's own style."""
+    return {"sqlite": "?", "postgres": "$1"}[store_name]
+
+
+@pytest.fixture
+async def caller(store_name: str, caller_kind: str, store_url: str) -> AsyncIterator[Caller]:
+    """An application's own connection, with a transaction begun."""
+    opened: Caller = await CALLERS[store_name][caller_kind].open(store_url)
+    await opened.begin()
+    yield opened
+    await opened.close()
