@@ -31,7 +31,7 @@ def raw(value: Any) -> msgspec.Raw:
 
 def row(kind: str = "work", payload: Any = None, *, headers: Any = None, **fields: Any) -> JobRow:
     """A new job with the usual defaults."""
-    defaults = {
+    defaults: dict[str, Any] = {
         "id": new_id(),
         "queue": "default",
         "priority": 5,
@@ -65,7 +65,7 @@ async def add_many(store: Store, count: int, **fields: Any) -> list[str]:
 
 
 def wish(limit: int = 1, *queues: str, **fields: Any) -> Claim:
-    defaults = {"seconds": 60, "worker": "worker-1"}
+    defaults: dict[str, Any] = {"seconds": 60, "worker": "worker-1"}
     return Claim(queues=queues or None, limit=limit, **(defaults | fields))
 
 

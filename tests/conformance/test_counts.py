@@ -6,6 +6,7 @@ Every other conformance test is followed by the same comparison (see conftest.py
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from tests.builders import (
     accept,
@@ -29,7 +30,7 @@ from tests.builders import (
 )
 from windrow.clock import FakeClock
 from windrow.queue.job import JobState
-from windrow.queue.store import Store
+from windrow.queue.store import Finish, Store
 
 
 async def test_no_queues_at_first(store: Store) -> None:
@@ -59,7 +60,7 @@ async def test_counts_show_only_states_that_have_jobs(store: Store) -> None:
 async def test_every_end_of_a_run_is_counted(store: Store) -> None:
     await add_many(store, 6)
     jobs = await claim(store, 5)
-    ends = [completion, failure, cancellation, attempt, snooze]
+    ends: list[Callable[..., Finish]] = [completion, failure, cancellation, attempt, snooze]
     finishes = [end(job) for end, job in zip(ends, jobs, strict=True)]
     await accept(store, *finishes)
     await accept(store, *finishes)

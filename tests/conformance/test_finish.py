@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -36,7 +37,7 @@ from windrow.queue.job import Job, JobState
 from windrow.queue.store import FOREVER, Finish, Finished, ProgressReport, Store
 
 HOUR = 3600
-ENDS = [completion, failure, cancellation, attempt, snooze]
+ENDS: list[Callable[..., Finish]] = [completion, failure, cancellation, attempt, snooze]
 
 
 async def test_completed_job_keeps_its_result(store: Store, clock: FakeClock) -> None:
