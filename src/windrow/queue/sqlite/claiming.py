@@ -1,0 +1,139 @@
+"""Claiming jobs, and keeping hold of them: leases and progress."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from windrow.queue.job import Job, JobState
+from windrow.queue.sqlite.rows import (
+    MICROSECONDS,
+    claimed_jobs,
+    to_json,
+    to_state,
+    to_time,
+)
+from windrow.queue.sqlite.work import Work
+from windrow.queue.store import Claim, ProgressReport, Renewal
+
+# Positions in the rows of claim_jobs.sql.
+_SEQ, _QUEUE, _PRIORITY, _LEASE_SECONDS = 1, 2, 4, 17
+
+
+def claim_jobs(work: Work, claim: Claim) -> list[Job]:
+    """Make the best ready jobs active, best first."""
+    rows = _find_best(work, claim)
+    if not rows:
+        return []
+    by_length: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    for row in rows:
+        by_length[row[_LEASE_SECONDS] or claim.seconds].append(row)
+    jobs = [
+        job for seconds, alike in by_length.items() for job in _lease(work, alike, seconds, claim)
+    ]
+    for queue, count in Counter(row[_QUEUE] for row in rows).items():
+        work.counts[queue, JobState.READY.value] -= count
+        work.counts[queue, JobState.ACTIVE.value] += count
+    if len(by_length) > 1:
+        jobs.sort(key=lambda job: (-job.priority, job.seq))
+    return jobs
+
+
+def _find_best(work: Work, claim: Claim) -> list[tuple[Any, ...]]:
+    if claim.queues is None:
+        names = work.rows("list_ready_queues", {})
+    else:
+        names = work.rows("list_open_queues", {"queues": to_json(claim.queues)})
+    queues = [name for (name,) in names]
+    wanted = {
+        "kinds": None if claim.kinds is None else to_json(claim.kinds),
+        "tenants": None if claim.tenants is None else to_json(claim.tenants),
+        "limit": claim.limit,
+    }
+    if len(queues) == 1:
+        return work.rows("claim_jobs", wanted | {"queue": queues[0]})
+    return _merge(work, queues, wanted)
+
+
+def _merge(work: Work, queues: list[str], wanted: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The best of several queues. Looks at the queue with the best first job first, and stops when
+    the first job of the next one is no better than what it has."""
+    limit = wanted["limit"]
+    heads = work.rows("find_heads", {"queues": to_json(queues)})
+    best: list[tuple[Any, ...]] = []
+    for queue, priority, seq in sorted(heads, key=lambda head: (-head[1], head[2])):
+        if len(best) == limit and (-priority, seq) > _order(best[-1]):
+            break
+        best += work.rows("claim_jobs", wanted | {"queue": queue})
+        best = sorted(best, key=_order)[:limit]
+    return best
+
+
+def _order(row: tuple[Any, ...]) -> tuple[int, int]:
+    return -row[_PRIORITY], row[_SEQ]
+
+
+def _lease(work: Work, rows: list[tuple[Any, ...]], seconds: int, claim: Claim) -> list[Job]:
+    token = str(uuid.uuid4())
+    expires_at = work.now + seconds * MICROSECONDS
+    seqs = to_json([row[_SEQ] for row in rows])
+    work.run("start_jobs", {"seqs": seqs, "token": token, "now": work.now})
+    work.run(
+        "insert_lease",
+        {
+            "token": token,
+            "worker": claim.worker,
+            "seconds": seconds,
+            "now": work.now,
+            "expires_at": expires_at,
+            "pending": len(rows),
+            "seqs": seqs,
+        },
+    )
+    return claimed_jobs(rows, token, claim.worker, work.now, expires_at)
+
+
+def extend_leases(work: Work, tokens: Sequence[str], seconds: int | None) -> Renewal:
+    renewed = work.rows(
+        "extend_leases", {"tokens": to_json(tokens), "seconds": seconds, "now": work.now}
+    )
+    if not renewed:
+        return Renewal()
+    held = work.rows("list_held", {"tokens": to_json([token for token, _ in renewed])})
+    return Renewal(
+        held=frozenset(job_id for job_id, _ in held),
+        stopping={job_id: to_state(stop_as) for job_id, stop_as in held if stop_as is not None},
+        expires_at=to_time(min(expires_at for _, expires_at in renewed)),
+    )
+
+
+def report_progress(work: Work, reports: Sequence[ProgressReport]) -> tuple[str, ...]:
+    found = work.live_jobs("find_live", {"ids": to_json([report.id for report in reports])})
+    held = {(job.id, job.lease): job.seq for job in found if job.state == "active"}
+    good = [report for report in reports if (report.id, report.token) in held]
+    work.run_many(
+        "report_progress",
+        [
+            {
+                "seq": held[report.id, report.token],
+                "percent": report.percent,
+                "message": report.message,
+                "counters": to_json(report.counters),
+                "now": work.now,
+            }
+            for report in good
+        ],
+    )
+    stale = (report.id for report in reports if (report.id, report.token) not in held)
+    return tuple(dict.fromkeys(stale))
+
+
+def release_leases(work: Work, tokens: Sequence[str]) -> None:
+    """Jobs held under these tokens (one each) have left; a lease goes with its last job."""
+    counts = Counter(tokens)
+    work.run_many(
+        "release_leases", [{"token": token, "count": count} for token, count in counts.items()]
+    )
+    work.run("delete_leases", {"tokens": to_json(list(counts))})

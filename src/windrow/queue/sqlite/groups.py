@@ -1,0 +1,78 @@
+"""Groups: made, looked at, paused, closed and cancelled as one."""
+
+from __future__ import annotations
+
+from windrow.errors import GroupNotFound, JobNotFound
+from windrow.queue.sqlite.rows import GroupRecord, read_group, to_json, to_state
+from windrow.queue.sqlite.settling import cancel_members, end_if_done, settle
+from windrow.queue.sqlite.work import Work
+from windrow.queue.store import Group, GroupRow
+
+
+def create_group(work: Work, row: GroupRow) -> Group:
+    """A new group, or the one its root has already."""
+    if row.root is not None:
+        roots = work.live_jobs("find_live", {"ids": to_json([row.root])})
+        if not roots:
+            raise JobNotFound(row.root)
+        if roots[0].root_of is not None:
+            return _read(work, roots[0].root_of)
+        work.run("set_root", {"seq": roots[0].seq, "group_id": row.id})
+    work.run(
+        "create_group",
+        {
+            "id": row.id,
+            "is_open": row.is_open,
+            "root": row.root,
+            "tenant": row.tenant,
+            "finish_job": None if row.then is None else to_json(row.then),
+            "retention_seconds": row.retention_seconds,
+            "now": work.now,
+        },
+    )
+    return _read(work, row.id)
+
+
+def get_group(work: Work, group_id: str) -> Group | None:
+    record = work.group_record("get_group", {"id": group_id})
+    return None if record is None else _count(work, record)
+
+
+def close_group(work: Work, group_id: str) -> Group:
+    """No more held open; one that never had a member ends too."""
+    work.run("close_group", {"id": group_id})
+    end_if_done(work, _find(work, group_id))
+    settle(work)
+    return _read(work, group_id)
+
+
+def pause_group(work: Work, group_id: str) -> Group:
+    work.run("pause_group", {"id": group_id})
+    return _read(work, group_id)
+
+
+def resume_group(work: Work, group_id: str) -> Group:
+    work.run("resume_group", {"id": group_id})
+    return _read(work, group_id)
+
+
+def cancel_group(work: Work, group_id: str, reason: str) -> Group:
+    cancel_members(work, group_id, reason)
+    settle(work)
+    return _read(work, group_id)
+
+
+def _find(work: Work, group_id: str) -> GroupRecord:
+    record = work.group_record("get_group", {"id": group_id})
+    if record is None:
+        raise GroupNotFound(group_id)
+    return record
+
+
+def _read(work: Work, group_id: str) -> Group:
+    return _count(work, _find(work, group_id))
+
+
+def _count(work: Work, record: GroupRecord) -> Group:
+    counts = work.rows("count_members", {"group_id": record.id})
+    return read_group(record, {to_state(state): count for state, count in counts})

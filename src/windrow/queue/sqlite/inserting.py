@@ -1,0 +1,276 @@
+"""Inserting jobs: decided in memory, row by row, then written in a few statements.
+
+The steps are a generator that yields statements and is sent their rows, so that the same code runs
+in the writer thread and on a connection of the caller's, whatever kind that is. All reading and
+refusing comes before the first write. It needs the write lock from the start.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from windrow.errors import GroupEnded, GroupNotFound, InvalidJob
+from windrow.queue.job import UNCLAIMED, JobState
+from windrow.queue.sqlite.rows import after, to_json, to_micros, to_state, to_time
+from windrow.queue.sqlite.work import Work, statement
+from windrow.queue.store import Inserted, InsertOutcome, JobRow
+
+Values = Mapping[str, Any]
+# A statement's name and its values; a list of them runs it once for each and gives no rows.
+Step = tuple[str, Values | list[Values]]
+Steps = Generator[Step, Sequence[Any], list[Inserted]]
+Key = tuple[str | None, str]
+
+# States that do not depend on the time a job is due, and so outlive a replacement.
+_STANDING: Final = frozenset({JobState.HELD, JobState.PAUSED})
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """A job that holds, or is about to hold, an id and perhaps a key."""
+
+    id: str
+    state: JobState
+    run_at: int
+    created_at: int
+    seq: int = 0
+    group: str | None = None
+    former: tuple[str, str] | None = None  # queue and state in the tally, of a job already there
+    row: JobRow | None = None  # contents to be written
+    is_follower: bool = False
+
+
+def insert_now(work: Work, rows: Sequence[JobRow], *, drops: bool = False) -> list[Inserted]:
+    """Insert in the writer's transaction. `drops`: what a group does not take is left out, instead
+    of refusing it all."""
+    steps = insert_steps(rows, work.now, drops=drops)
+    found: Sequence[Any] = ()
+    try:
+        step = next(steps)
+        while True:
+            name, values = step
+            if isinstance(values, list):
+                work.run_many(name, values)
+                found = ()
+            else:
+                found = work.named_rows(statement(name), values)
+            step = steps.send(found)
+    except StopIteration as end:
+        inserted: list[Inserted] = end.value
+        return inserted
+
+
+def insert_steps(rows: Sequence[JobRow], now: int, *, drops: bool = False) -> Steps:
+    """The whole insertion, one outcome per row."""
+    plan = _Plan(now, drops)
+    if any(row.may_exist for row in rows):
+        plan.add_known((yield _find_known(rows)))
+    wanted = [row for row in rows if row.id not in plan.known]
+    if any(row.group is not None for row in wanted):
+        plan.add_groups((yield _find_groups(wanted)))
+    if any(row.unique is not None for row in wanted):
+        plan.add_holders((yield _find_holders(wanted)))
+    decided = [plan.decide(row) for row in rows]
+    yield from plan.write()
+    return [_to_inserted(outcome, place) for outcome, place in decided]
+
+
+class _Plan:
+    """What is there, and what becomes of each row."""
+
+    def __init__(self, now: int, drops: bool) -> None:
+        self.now = now
+        self.drops = drops
+        self.known: dict[str, _Place] = {}
+        self._open_groups: dict[str, bool] = {}
+        self._holders: dict[Key, _Place] = {}
+        self._followers: dict[Key, _Place] = {}
+        self._new: list[_Place] = []
+        self._replaced: dict[str, _Place] = {}
+
+    def add_known(self, found: Sequence[Any]) -> None:
+        for one in found:
+            self.known[one["id"]] = _existing(one)
+
+    def add_groups(self, found: Sequence[Any]) -> None:
+        for one in found:
+            self._open_groups[one["id"]] = bool(one["takes_members"])
+
+    def add_holders(self, found: Sequence[Any]) -> None:
+        for one in found:
+            place = _existing(one)
+            place.group = one["group_id"]
+            place.former = (one["queue"], one["state"])
+            places = self._followers if one["is_follower"] else self._holders
+            places[one["tenant"], one["unique_key"]] = place
+
+    def decide(self, row: JobRow) -> tuple[InsertOutcome, _Place]:
+        if place := self.known.get(row.id):
+            return "existing", place
+        if row.group is not None and not self._takes(row.group):
+            return "dropped", self._nowhere(row)
+        if row.unique is None:
+            return "inserted", self._insert(row)
+        return self._decide_by_key(row, (row.tenant, row.unique))
+
+    def _takes(self, group: str) -> bool:
+        if self._open_groups.get(group):
+            return True
+        if self.drops:
+            return False
+        raise GroupEnded(group) if group in self._open_groups else GroupNotFound(group)
+
+    def _decide_by_key(self, row: JobRow, key: Key) -> tuple[InsertOutcome, _Place]:
+        holder = self._holders.get(key)
+        if holder is None:
+            place = self._holders[key] = self._insert(row)
+            return "inserted", place
+        match row.on_conflict:
+            case "return":
+                return "existing", holder
+            case "reject":
+                return "rejected", holder
+            case "replace":
+                if holder.state in UNCLAIMED:
+                    return self._replace(holder, row)
+                return "existing", holder
+            case "follow":
+                if holder.state in UNCLAIMED:
+                    return self._replace(holder, row)
+                if follower := self._followers.get(key):
+                    return self._replace(follower, row)
+                place = self._followers[key] = self._insert(row, is_follower=True)
+                return "inserted", place
+
+    def _insert(self, row: JobRow, *, is_follower: bool = False) -> _Place:
+        run_at = self._run_at(row)
+        state = JobState.HELD if is_follower else self._due_state(run_at)
+        place = _Place(row.id, state, run_at, self.now, 0, row.group, None, row, is_follower)
+        self._new.append(place)
+        if row.may_exist:
+            self.known[row.id] = place
+        return place
+
+    def _replace(self, place: _Place, row: JobRow) -> tuple[InsertOutcome, _Place]:
+        if place.group != row.group:
+            if self.drops:
+                return "dropped", self._nowhere(row)
+            raise InvalidJob(
+                f"unique key {row.unique!r} is held by job {place.id} of another group, "
+                "which cannot be replaced by this one"
+            )
+        place.row = row
+        place.run_at = self._run_at(row)
+        if place.state not in _STANDING:
+            place.state = self._due_state(place.run_at)
+        if place.former is not None:
+            self._replaced[place.id] = place
+        return "replaced", place
+
+    def _nowhere(self, row: JobRow) -> _Place:
+        run_at = self._run_at(row)
+        return _Place(row.id, self._due_state(run_at), run_at, self.now)
+
+    def _run_at(self, row: JobRow) -> int:
+        return after(self.now, row.delay) if row.run_at is None else to_micros(row.run_at)
+
+    def _due_state(self, run_at: int) -> JobState:
+        return JobState.READY if run_at <= self.now else JobState.SCHEDULED
+
+    def write(self) -> Generator[Step, Sequence[Any], None]:
+        if self._new:
+            [last] = yield "find_last_seq", {}
+            for seq, place in enumerate(self._new, last["seq"] + 1):
+                place.seq = seq
+            yield "insert_jobs", [_job_values(place) for place in self._new]
+            yield "insert_payloads", [_payload_values(place) for place in self._new]
+        if self._replaced:
+            yield "replace_jobs", [_job_values(place) for place in self._replaced.values()]
+            yield "replace_payloads", [_payload_values(place) for place in self._replaced.values()]
+        if members := Counter(place.group for place in self._new if place.group is not None):
+            yield "add_to_groups", [{"id": id, "count": members[id]} for id in sorted(members)]
+        if counts := self._count():
+            yield "add_counts", counts
+
+    def _count(self) -> list[Values]:
+        counts: Counter[tuple[str, str]] = Counter()
+        for place in (*self._new, *self._replaced.values()):
+            if place.row is not None:
+                counts[place.row.queue, place.state.value] += 1
+            if place.former is not None:
+                counts[place.former] -= 1
+        return [
+            {"queue": queue, "state": state, "count": count}
+            for (queue, state), count in counts.items()
+            if count
+        ]
+
+
+def _find_known(rows: Sequence[JobRow]) -> Step:
+    return "find_known", {"ids": to_json([row.id for row in rows if row.may_exist])}
+
+
+def _find_groups(rows: Sequence[JobRow]) -> Step:
+    ids = {row.group for row in rows if row.group is not None}
+    return "find_groups", {"ids": to_json(sorted(ids))}
+
+
+def _find_holders(rows: Sequence[JobRow]) -> Step:
+    keys = {(row.tenant, row.unique): None for row in rows if row.unique is not None}
+    return "find_holders", {"keys": to_json(list(keys))}
+
+
+def _existing(found: Any) -> _Place:
+    return _Place(
+        found["id"], to_state(found["state"]), found["run_at"], found["created_at"], found["seq"]
+    )
+
+
+def _job_values(place: _Place) -> Values:
+    row = place.row
+    assert row is not None
+    return {
+        "seq": place.seq,
+        "id": place.id,
+        "queue": row.queue,
+        "kind": row.kind,
+        "state": place.state.value,
+        "priority": row.priority,
+        "run_at": place.run_at,
+        "created_at": place.created_at,
+        "max_attempts": row.max_attempts,
+        "max_crashes": row.max_crashes,
+        "lease_seconds": row.lease_seconds,
+        "retention_seconds": row.retention_seconds,
+        "tenant": row.tenant,
+        "group_id": row.group,
+        "unique_key": row.unique,
+        "is_follower": place.is_follower,
+    }
+
+
+def _payload_values(place: _Place) -> Values:
+    row = place.row
+    assert row is not None
+    return {
+        "seq": place.seq,
+        "payload": raw_text(row.payload),
+        "headers": None if row.headers is None else raw_text(row.headers),
+        "tags": to_json(row.tags) if row.tags else None,
+        "is_cleaned": row.is_cleaned,
+    }
+
+
+def raw_text(raw: msgspec.Raw) -> str:
+    return bytes(raw).decode()
+
+
+def _to_inserted(outcome: InsertOutcome, place: _Place) -> Inserted:
+    return Inserted(
+        place.id, outcome, place.seq, place.state, to_time(place.run_at), to_time(place.created_at)
+    )

@@ -1,0 +1,191 @@
+-- The queue. A job's row lives in job_live until it ends and then moves to job_finished, so that the
+-- hot table stays as small as the work at hand. What is big or seldom read stays beside it, under the
+-- job's seq, and never moves: payload, result, history, progress.
+--
+-- Times are microseconds since 1970 in UTC, ids are UUIDs as text, flags are 0 and 1.
+
+CREATE TABLE migration (
+  version INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  applied_at INTEGER NOT NULL
+);
+
+CREATE TABLE job_live (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL,
+  queue TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  state TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  run_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER,
+  finished_at INTEGER,
+  expires_at INTEGER,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  crashes INTEGER NOT NULL DEFAULT 0,
+  runs INTEGER NOT NULL DEFAULT 0,
+  max_attempts INTEGER NOT NULL,
+  max_crashes INTEGER NOT NULL,
+  lease TEXT,
+  lease_seconds INTEGER,
+  retention_seconds INTEGER,
+  tenant TEXT,
+  group_id TEXT,
+  root_of TEXT,
+  unique_key TEXT,
+  is_follower INTEGER NOT NULL DEFAULT 0,
+  stop_as TEXT,
+  error TEXT
+);
+
+CREATE UNIQUE INDEX job_live_id ON job_live (id);
+
+-- The claim's order. Only claimable rows are in it, so nothing else stands in the claim's way.
+CREATE INDEX job_live_ready ON job_live (queue, priority DESC, seq) WHERE state = 'ready';
+
+CREATE INDEX job_live_scheduled ON job_live (run_at) WHERE state = 'scheduled';
+
+-- No tenant is a tenant of its own here: an empty blob, which equals no text.
+CREATE UNIQUE INDEX job_live_unique ON job_live (unique_key, ifnull(tenant, x''), is_follower)
+WHERE unique_key IS NOT NULL;
+
+-- With the state in it, members are counted from the index alone.
+CREATE INDEX job_live_group ON job_live (group_id, id, state) WHERE group_id IS NOT NULL;
+
+CREATE INDEX job_live_tenant ON job_live (tenant, id) WHERE tenant IS NOT NULL;
+
+CREATE TABLE job_finished (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL,
+  queue TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  state TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  run_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER,
+  finished_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  attempts INTEGER NOT NULL,
+  crashes INTEGER NOT NULL,
+  runs INTEGER NOT NULL,
+  max_attempts INTEGER NOT NULL,
+  max_crashes INTEGER NOT NULL,
+  lease TEXT,
+  lease_seconds INTEGER,
+  retention_seconds INTEGER,
+  tenant TEXT,
+  group_id TEXT,
+  root_of TEXT,
+  unique_key TEXT,
+  is_follower INTEGER NOT NULL DEFAULT 0,
+  stop_as TEXT,
+  error TEXT
+);
+
+CREATE UNIQUE INDEX job_finished_id ON job_finished (id);
+
+-- A completed job, the usual end, has no entry here.
+CREATE INDEX job_finished_state ON job_finished (state, id) WHERE state IN ('failed', 'cancelled');
+
+CREATE INDEX job_finished_group ON job_finished (group_id, id) WHERE group_id IS NOT NULL;
+
+CREATE INDEX job_finished_tenant ON job_finished (tenant, id) WHERE tenant IS NOT NULL;
+
+CREATE INDEX job_finished_unique ON job_finished (unique_key, id) WHERE unique_key IS NOT NULL;
+
+CREATE VIEW job AS
+SELECT * FROM job_live
+UNION ALL
+SELECT * FROM job_finished;
+
+CREATE TABLE job_payload (
+  seq INTEGER PRIMARY KEY,
+  payload TEXT NOT NULL,
+  headers TEXT,
+  tags TEXT,
+  is_cleaned INTEGER NOT NULL DEFAULT 0
+);
+
+-- Either the result itself or the hash of the blob that has it.
+CREATE TABLE job_result (
+  seq INTEGER PRIMARY KEY,
+  result TEXT,
+  blob_hash TEXT,
+  is_cleaned INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE INDEX job_result_blob ON job_result (blob_hash) WHERE blob_hash IS NOT NULL;
+
+CREATE TABLE blob (
+  hash TEXT PRIMARY KEY,
+  body BLOB NOT NULL
+);
+
+CREATE TABLE job_error (
+  number INTEGER PRIMARY KEY,
+  seq INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  type TEXT,
+  message TEXT NOT NULL,
+  traceback TEXT
+);
+
+CREATE INDEX job_error_seq ON job_error (seq);
+
+CREATE TABLE job_progress (
+  seq INTEGER PRIMARY KEY,
+  percent INTEGER NOT NULL,
+  message TEXT,
+  counters TEXT NOT NULL,
+  updated_at INTEGER NOT NULL
+);
+
+-- One per claim and lease length; it goes with the last of its jobs (pending) that ends.
+CREATE TABLE lease (
+  token TEXT PRIMARY KEY,
+  worker TEXT NOT NULL,
+  seconds INTEGER NOT NULL,
+  claimed_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  pending INTEGER NOT NULL,
+  job_seqs TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX lease_expiry ON lease (expires_at);
+
+CREATE TABLE job_group (
+  id TEXT PRIMARY KEY,
+  state TEXT NOT NULL,
+  is_paused INTEGER NOT NULL DEFAULT 0,
+  is_open INTEGER NOT NULL,
+  is_cancelled INTEGER NOT NULL DEFAULT 0,
+  reason TEXT,
+  added INTEGER NOT NULL DEFAULT 0,
+  pending INTEGER NOT NULL DEFAULT 0,
+  completed INTEGER NOT NULL DEFAULT 0,
+  failed INTEGER NOT NULL DEFAULT 0,
+  cancelled INTEGER NOT NULL DEFAULT 0,
+  root TEXT,
+  tenant TEXT,
+  finish_job TEXT,
+  retention_seconds INTEGER,
+  created_at INTEGER NOT NULL,
+  ended_at INTEGER
+);
+
+CREATE INDEX job_group_paused ON job_group (id) WHERE is_paused = 1;
+
+CREATE TABLE queue (
+  name TEXT PRIMARY KEY,
+  is_paused INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+CREATE TABLE tally (
+  queue TEXT NOT NULL,
+  state TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  PRIMARY KEY (queue, state)
+) WITHOUT ROWID;

@@ -1,0 +1,125 @@
+"""Looking at jobs and queues. Everything here runs on a reader's connection and changes nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from typing import Any, Final
+
+from windrow.queue.job import FINAL, LIVE, Job, JobState
+from windrow.queue.sqlite.rows import (
+    read_error,
+    read_job,
+    to_json,
+    to_optional_time,
+    to_state,
+    to_time,
+)
+from windrow.queue.sqlite.work import Work, statement
+from windrow.queue.store import ErrorCount, JobFilter, QueueInfo
+
+_BAD_ENDS: Final = frozenset({JobState.FAILED, JobState.CANCELLED})
+
+# A condition of list_jobs.sql for each field of a filter.
+_CONDITIONS: Final = {
+    "queue": "j.queue = :queue",
+    "kind": "j.kind = :kind",
+    "tenant": "j.tenant = :tenant",
+    "group": "j.group_id = :group",
+    "unique": "j.unique_key = :unique",
+    "tag": "EXISTS (SELECT 1 FROM json_each(p.tags) AS t WHERE t.value = :tag)",
+    "error": "instr(j.error, :error) > 0",
+}
+_ANY_STATE: Final = "j.state IN (SELECT value FROM json_each(:states))"
+# Few jobs are active among many that wait, and the leases name them.
+_ACTIVE: Final = (
+    "j.state = 'active' AND j.seq IN (SELECT h.value FROM lease AS k, json_each(k.job_seqs) AS h)"
+)
+# The first half is the condition of the partial index, word for word, as SQLite wants it.
+_BAD_END: Final = "j.state IN ('failed', 'cancelled') AND j.state = '{state}'"
+
+
+def get_jobs(work: Work, ids: Sequence[str]) -> dict[str, Job]:
+    """Jobs with everything that is kept of them."""
+    wanted = {"ids": to_json(ids), "limit": -1}
+    condition = "j.id IN (SELECT value FROM json_each(:ids))"
+    jobs = [
+        job
+        for table in ("job_live", "job_finished")
+        for job in _select(work, table, [condition], wanted)
+    ]
+    by_seq = {job.seq: job for job in jobs}
+    seqs = {"seqs": to_json(list(by_seq))}
+    for row in work.named_rows(statement("get_results"), seqs):
+        job = by_seq[row["seq"]]
+        job.result_json = row["result"] if row["blob_hash"] is None else row["body"]
+        job.is_cleaned = job.is_cleaned or bool(row["is_cleaned"])
+    for row in work.named_rows(statement("get_errors"), seqs):
+        by_seq[row["seq"]].errors.append(read_error(row))
+    return {job.id: job for job in jobs}
+
+
+def list_jobs(work: Work, wanted: JobFilter, after: str | None, limit: int) -> list[Job]:
+    """A page of jobs, newest first: each part is read in that order from an index and merged."""
+    conditions = [text for name, text in _CONDITIONS.items() if getattr(wanted, name) is not None]
+    values = {name: getattr(wanted, name) for name in _CONDITIONS}
+    if after is not None:
+        conditions.append("j.id < :after")
+    values |= {"after": after, "limit": limit, "states": to_json(wanted.states)}
+    parts = [
+        _select(work, table, [*conditions, condition], values)
+        for table, condition in _parts(wanted.states)
+    ]
+    newest_first = merge(*parts, key=lambda job: job.id, reverse=True)
+    return list(islice(newest_first, limit))
+
+
+def _parts(states: tuple[JobState, ...] | None) -> Iterator[tuple[str, str]]:
+    """The tables to read, each with a condition on the state."""
+    if states is None:
+        yield from (("job_live", "true"), ("job_finished", "true"))
+        return
+    chosen = frozenset(states)
+    if chosen & LIVE:
+        yield "job_live", _ACTIVE if chosen & LIVE == {JobState.ACTIVE} else _ANY_STATE
+    if chosen & FINAL and chosen & FINAL <= _BAD_ENDS:
+        for state in chosen & FINAL:
+            yield "job_finished", _BAD_END.format(state=state.value)
+    elif chosen & FINAL:
+        yield "job_finished", _ANY_STATE
+
+
+def _select(work: Work, table: str, conditions: Sequence[str], values: dict[str, Any]) -> list[Job]:
+    text = statement("list_jobs").format(table=table, conditions="\n  AND ".join(conditions))
+    return [read_job(row) for row in work.named_rows(text, values)]
+
+
+def list_queues(work: Work) -> list[QueueInfo]:
+    """Queues with counts from the tally."""
+    paused: dict[str, bool] = {}
+    counts: defaultdict[str, dict[JobState, int]] = defaultdict(dict)
+    for row in work.named_rows(statement("list_queues"), {}):
+        paused[row["queue"]] = bool(row["is_paused"])
+        if row["state"] is not None:
+            counts[row["queue"]][to_state(row["state"])] = row["count"]
+    return [
+        QueueInfo(name, is_paused, counts[name], _oldest_ready(work, name, counts[name]))
+        for name, is_paused in paused.items()
+    ]
+
+
+def _oldest_ready(work: Work, queue: str, counts: dict[JobState, int]) -> Any:
+    if JobState.READY not in counts:
+        return None
+    [(run_at,)] = work.rows("find_oldest_ready", {"queue": queue})
+    return to_optional_time(run_at)
+
+
+def list_errors(work: Work, queue: str | None, limit: int) -> list[ErrorCount]:
+    rows = work.rows("list_errors", {"queue": queue, "limit": limit})
+    return [
+        ErrorCount(error, count, to_time(first_at), to_time(last_at), example)
+        for error, count, first_at, last_at, example in rows
+    ]

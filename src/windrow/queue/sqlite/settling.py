@@ -1,0 +1,171 @@
+"""What follows from jobs ending: places handed on, groups counted and ended, counts written.
+
+`leave` moves jobs to the finished ones and notes what follows; `settle` does it, round by round,
+because an ended group frees its root, which may hold a key and be a member of another group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from windrow.queue.job import JobState
+from windrow.queue.sqlite.inserting import insert_now
+from windrow.queue.sqlite.rows import GroupRecord, LiveJob, to_json
+from windrow.queue.sqlite.work import Work, cancel_error, seqs
+from windrow.queue.store import JobRow
+
+_DAY: Final = 86_400
+_RETENTION: Final = {
+    JobState.COMPLETED: _DAY,
+    JobState.FAILED: 7 * _DAY,
+    JobState.CANCELLED: _DAY,
+}
+
+
+def leave(
+    work: Work,
+    jobs: Sequence[LiveJob],
+    state: JobState,
+    error: str | None = None,
+    *,
+    attempts: int = 0,
+) -> None:
+    """Live jobs end in a final state."""
+    if not jobs:
+        return
+    work.run(
+        "end_jobs",
+        {
+            "seqs": seqs(jobs),
+            "state": state.value,
+            "error": error,
+            "attempts": attempts,
+            "retention": _RETENTION[state],
+            "now": work.now,
+        },
+    )
+    work.run("remove_jobs", {"seqs": seqs(jobs)})
+    for job in jobs:
+        work.counts[job.queue, job.state] -= 1
+        work.counts[job.queue, state.value] += 1
+        if job.group_id is not None:
+            work.groups[job.group_id]["pending"] -= 1
+            work.groups[job.group_id][state.value] += 1
+        if job.unique_key is not None and not job.is_follower:
+            work.freed.append((job.tenant, job.unique_key))
+        if job.root_of is not None and state is not JobState.COMPLETED:
+            work.orphaned[job.root_of] = error or "its root has ended"
+
+
+def cancel_now(work: Work, jobs: Sequence[LiveJob], reason: str) -> None:
+    """Jobs that do not run end as cancelled, with the reason in their history."""
+    leave(work, jobs, JobState.CANCELLED, reason)
+    work.add_errors(jobs, cancel_error(reason))
+
+
+def cancel_live(work: Work, jobs: Sequence[LiveJob], reason: str) -> None:
+    """Jobs that do not run end as cancelled; those that run are asked to stop."""
+    active = [job for job in jobs if job.state == "active"]
+    work.run("tell_jobs", {"seqs": seqs(active), "stop_as": "cancelled", "error": reason})
+    cancel_now(work, [job for job in jobs if job.state != "active"], reason)
+
+
+def settle(work: Work) -> None:
+    """Do all that follows from the changes made so far."""
+    while work.freed or work.orphaned or work.groups:
+        promote_followers(work)
+        cancel_orphans(work)
+        settle_groups(work)
+    work.write_counts()
+
+
+def promote_followers(work: Work) -> None:
+    """Followers take the places that were freed, and run when they are due."""
+    keys, work.freed = work.freed, []
+    if not keys:
+        return
+    for follower in work.live_jobs("find_followers", {"keys": to_json(keys)}):
+        state = follower.state if follower.state == "paused" else due_state(work, follower.run_at)
+        work.run("promote_followers", {"seq": follower.seq, "state": state})
+        work.moved(follower, state)
+
+
+def cancel_orphans(work: Work) -> None:
+    """A group whose root failed or was cancelled is cancelled with it."""
+    orphaned, work.orphaned = work.orphaned, {}
+    for group_id, reason in orphaned.items():
+        cancel_members(work, group_id, reason)
+
+
+def cancel_members(work: Work, group_id: str, reason: str) -> None:
+    """Cancel a group that has not ended; the counts of `settle` end it, at once if it is empty."""
+    if not work.run("cancel_group", {"id": group_id, "reason": reason}):
+        return
+    cancel_live(work, work.live_jobs("find_members", {"group_id": group_id}), reason)
+    work.groups[group_id]["pending"] += 0
+
+
+def settle_groups(work: Work) -> None:
+    """Write what was counted for each group, and end those with no member left."""
+    groups, work.groups = work.groups, type(work.groups)(work.groups.default_factory)
+    for group_id in sorted(groups):
+        changes = groups[group_id]
+        names = ("pending", "completed", "failed", "cancelled")
+        values = {"id": group_id} | {name: changes[name] for name in names}
+        group = work.group_record("settle_groups", values)
+        if group is None:
+            continue
+        if group.root is not None and any(changes[name] for name in names[1:]):
+            _report_to_root(work, group, group.root)
+        if group.added or group.is_cancelled:
+            end_if_done(work, group)
+
+
+def end_if_done(work: Work, group: GroupRecord) -> None:
+    """End a group, once: its root is freed and its finish job inserted."""
+    if group.ended_at is not None or group.is_open or group.pending > 0:
+        return
+    state = JobState.CANCELLED if group.is_cancelled else JobState.COMPLETED
+    work.run("end_groups", {"id": group.id, "state": state.value, "now": work.now})
+    if group.root is not None:
+        _free_root(work, group, group.root, state)
+    if group.finish_job is not None:
+        insert_now(work, [msgspec.json.decode(group.finish_job, type=JobRow)], drops=True)
+
+
+def _free_root(work: Work, group: GroupRecord, root_id: str, state: JobState) -> None:
+    roots = work.live_jobs("find_live", {"ids": to_json([root_id])})
+    waiting = [root for root in roots if root.state == "waiting"]
+    if state is JobState.CANCELLED:
+        cancel_now(work, waiting, group.reason or "its group was cancelled")
+    else:
+        leave(work, waiting, state)
+
+
+def _report_to_root(work: Work, group: GroupRecord, root_id: str) -> None:
+    ended = group.completed + group.failed + group.cancelled
+    total = group.pending + ended
+    counters = {
+        "total": total,
+        "completed": group.completed,
+        "failed": group.failed,
+        "cancelled": group.cancelled,
+    }
+    for _, seq, *_ in work.rows("find_known", {"ids": to_json([root_id])}):
+        work.run(
+            "report_progress",
+            {
+                "seq": seq,
+                "percent": 100 * ended // total if total else 100,
+                "message": None,
+                "counters": to_json(counters),
+                "now": work.now,
+            },
+        )
+
+
+def due_state(work: Work, run_at: int) -> str:
+    return "ready" if run_at <= work.now else "scheduled"

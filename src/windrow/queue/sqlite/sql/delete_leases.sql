@@ -1,0 +1,3 @@
+-- Leases that hold no job any more.
+-- :tokens json array
+DELETE FROM lease WHERE token IN (SELECT value FROM json_each(:tokens)) AND pending <= 0

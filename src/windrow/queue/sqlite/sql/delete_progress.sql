@@ -1,0 +1,2 @@
+-- :seqs json array
+DELETE FROM job_progress WHERE seq IN (SELECT value FROM json_each(:seqs))

@@ -1,0 +1,11 @@
+-- The first claimable job of each queue, whatever its kind, tenant or group.
+-- :queues json array of names
+-- Returns queue, priority, seq.
+SELECT q.value, j.priority, j.seq
+FROM json_each(:queues) AS q
+CROSS JOIN job_live AS j ON j.seq = (
+  SELECT head.seq FROM job_live AS head INDEXED BY job_live_ready
+  WHERE head.queue = q.value AND head.state = 'ready'
+  ORDER BY head.priority DESC, head.seq
+  LIMIT 1
+)

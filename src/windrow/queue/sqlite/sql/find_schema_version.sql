@@ -1,0 +1,2 @@
+-- Returns version.
+SELECT ifnull(max(version), 0) AS version FROM migration

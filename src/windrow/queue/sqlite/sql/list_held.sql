@@ -1,0 +1,10 @@
+-- The active jobs that leases hold.
+-- :tokens json array
+-- Returns id, stop_as.
+SELECT j.id, j.stop_as
+FROM lease AS l
+CROSS JOIN json_each(l.job_seqs) AS held
+CROSS JOIN job_live AS j ON j.seq = held.value
+WHERE l.token IN (SELECT value FROM json_each(:tokens))
+  AND j.lease = l.token
+  AND j.state = 'active'

@@ -1,0 +1,2 @@
+-- :name
+UPDATE queue SET is_paused = 0 WHERE name = :name

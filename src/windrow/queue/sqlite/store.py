@@ -1,0 +1,216 @@
+"""The Store protocol on SQLite: each verb is one call to the writer thread or to a reader.
+
+The verbs themselves are functions over a `Work`, in the modules named for what they do.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from windrow.clock import Clock
+from windrow.errors import ConfigError
+from windrow.queue.job import Job
+from windrow.queue.migrate import check_version
+from windrow.queue.sqlite import (
+    admin,
+    claiming,
+    editing,
+    enlisting,
+    finishing,
+    groups,
+    inserting,
+    maintaining,
+    migrating,
+    reading,
+)
+from windrow.queue.sqlite.connection import Readers, Writer
+from windrow.queue.sqlite.failures import translate
+from windrow.queue.sqlite.location import Location, parse_url
+from windrow.queue.sqlite.settling import settle
+from windrow.queue.sqlite.transaction import SqliteTransaction
+from windrow.queue.sqlite.work import PACKAGE, Work, time_now
+from windrow.queue.store import (
+    Capabilities,
+    Change,
+    Claim,
+    ErrorCount,
+    Finish,
+    Finished,
+    Group,
+    GroupRow,
+    Inserted,
+    JobFilter,
+    JobRow,
+    JobTransaction,
+    ProgressReport,
+    QueueInfo,
+    Renewal,
+)
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """A queue in one file, for the processes of one machine."""
+
+    capabilities: Final = Capabilities(
+        transactional_insert=True, reads_in_transaction=False, many_machines=False
+    )
+
+    def __init__(self, location: Location, writer: Writer, clock: Clock) -> None:
+        self.clock = clock
+        self._location = location
+        self._writer = writer
+        self._readers = Readers(location)
+
+    @classmethod
+    async def open(cls, url: str, *, clock: Clock) -> SqliteStore:
+        location = parse_url(url)
+        try:
+            writer = await Writer.open(location)
+        except sqlite3.Error as error:
+            raise translate(error, location.path) from error
+        return cls(location, writer, clock)
+
+    async def close(self) -> None:
+        await self._writer.close()
+        await self._readers.close()
+
+    async def _write(self, verb: Callable[[Work], T]) -> T:
+        """Run a verb in a transaction of the writer, with all that follows from it."""
+
+        def run(connection: sqlite3.Connection) -> T:
+            work = Work(connection, time_now(self.clock))
+            result = verb(work)
+            settle(work)
+            return result
+
+        try:
+            return await self._writer.run(run)
+        except sqlite3.Error as error:
+            raise translate(error, self._location.path) from error
+
+    async def _read(self, verb: Callable[[Work], T]) -> T:
+        def run(connection: sqlite3.Connection) -> T:
+            return verb(Work(connection, time_now(self.clock)))
+
+        try:
+            return await self._readers.run(run)
+        except sqlite3.Error as error:
+            raise translate(error, self._location.path) from error
+
+    # Jobs from insert to end
+
+    async def insert_jobs(self, rows: Sequence[JobRow], *, tx: Any = None) -> list[Inserted]:
+        if tx is not None:
+            return await enlisting.insert_jobs(tx, rows, self.clock, self._location.path)
+        if not rows:
+            return []
+        return await self._write(lambda work: inserting.insert_now(work, rows))
+
+    async def claim_jobs(self, claim: Claim) -> list[Job]:
+        return await self._write(lambda work: claiming.claim_jobs(work, claim))
+
+    async def finish_jobs(
+        self,
+        finishes: Sequence[Finish],
+        *,
+        claim: Claim | None = None,
+        tx: JobTransaction | None = None,
+    ) -> Finished:
+        if tx is not None and not isinstance(tx, SqliteTransaction):
+            raise ConfigError("finish_jobs(tx=…) takes a transaction of this store's begin()")
+        if not finishes and claim is None:
+            return Finished()
+        return await self._write(lambda work: finishing.finish_jobs(work, finishes, claim, tx))
+
+    async def begin(self) -> JobTransaction:
+        return SqliteTransaction()
+
+    async def extend_leases(self, tokens: Sequence[str], seconds: int | None = None) -> Renewal:
+        return await self._write(lambda work: claiming.extend_leases(work, tokens, seconds))
+
+    async def report_progress(self, reports: Sequence[ProgressReport]) -> tuple[str, ...]:
+        return await self._write(lambda work: claiming.report_progress(work, reports))
+
+    async def stage_jobs(self, limit: int = 1000) -> int:
+        return await self._write(lambda work: maintaining.stage_jobs(work, limit))
+
+    async def rescue_jobs(self, limit: int = 1000) -> list[Change]:
+        return await self._write(lambda work: maintaining.rescue_jobs(work, limit))
+
+    # Jobs from outside
+
+    async def get_jobs(self, ids: Sequence[str]) -> dict[str, Job]:
+        return await self._read(lambda work: reading.get_jobs(work, ids))
+
+    async def list_jobs(
+        self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
+    ) -> list[Job]:
+        return await self._read(lambda work: reading.list_jobs(work, wanted, after, limit))
+
+    async def cancel_jobs(self, ids: Sequence[str], reason: str) -> dict[str, Change]:
+        return await self._write(lambda work: admin.cancel_jobs(work, ids, reason))
+
+    async def pause_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
+        return await self._write(lambda work: admin.pause_jobs(work, ids))
+
+    async def resume_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
+        return await self._write(lambda work: admin.resume_jobs(work, ids))
+
+    async def retry_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
+        return await self._write(lambda work: admin.retry_jobs(work, ids))
+
+    async def edit_job(self, job_id: str, changes: Mapping[str, Any]) -> Change:
+        return await self._write(lambda work: editing.edit_job(work, job_id, changes))
+
+    async def delete_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
+        return await self._write(lambda work: admin.delete_jobs(work, ids))
+
+    async def list_queues(self) -> list[QueueInfo]:
+        return await self._read(reading.list_queues)
+
+    async def list_errors(self, queue: str | None = None, limit: int = 50) -> list[ErrorCount]:
+        return await self._read(lambda work: reading.list_errors(work, queue, limit))
+
+    async def pause_queue(self, name: str) -> None:
+        await self._write(lambda work: work.run("pause_queue", {"name": name}))
+
+    async def resume_queue(self, name: str) -> None:
+        await self._write(lambda work: work.run("resume_queue", {"name": name}))
+
+    # Groups
+
+    async def create_group(self, row: GroupRow) -> Group:
+        return await self._write(lambda work: groups.create_group(work, row))
+
+    async def get_group(self, group_id: str) -> Group | None:
+        return await self._read(lambda work: groups.get_group(work, group_id))
+
+    async def close_group(self, group_id: str) -> Group:
+        return await self._write(lambda work: groups.close_group(work, group_id))
+
+    async def pause_group(self, group_id: str) -> Group:
+        return await self._write(lambda work: groups.pause_group(work, group_id))
+
+    async def resume_group(self, group_id: str) -> Group:
+        return await self._write(lambda work: groups.resume_group(work, group_id))
+
+    async def cancel_group(self, group_id: str, reason: str) -> Group:
+        return await self._write(lambda work: groups.cancel_group(work, group_id, reason))
+
+    # Maintenance
+
+    async def fold_counts(self) -> None:
+        """Nothing to fold: the one writer keeps totals."""
+
+    async def schema_version(self) -> int:
+        return await self._read(migrating.schema_version)
+
+    async def check_schema(self) -> None:
+        check_version(await self.schema_version(), PACKAGE)
+
+    async def migrate(self) -> list[str]:
+        return await self._write(migrating.migrate)

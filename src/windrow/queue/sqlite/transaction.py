@@ -1,0 +1,54 @@
+"""`job.tx` on SQLite: statements are collected and run by the writer, inside the transaction that
+finishes the job. Nothing can be read through it; the file can be read beside it at any time."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from windrow.errors import StoreError
+from windrow.queue.sqlite.work import Work
+
+# Words that would end or change the transaction other calls share.
+_FORBIDDEN: Final = frozenset(
+    [
+        "begin",
+        "commit",
+        "end",
+        "rollback",
+        "savepoint",
+        "release",
+        "attach",
+        "detach",
+        "pragma",
+        "vacuum",
+    ]
+)
+_FIRST_WORD: Final = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$)|;)*(\w*)", re.DOTALL)
+
+
+class SqliteTransaction:
+    def __init__(self) -> None:
+        self._statements: list[tuple[str, tuple[Any, ...]]] = []
+
+    async def execute(self, sql: str, *args: Any) -> None:
+        """Keep a statement for the finish; a mistake in it shows there."""
+        first = _FIRST_WORD.match(sql)
+        word = first[1].lower() if first else ""
+        if word in _FORBIDDEN:
+            raise StoreError(f"{word.upper()} cannot be used in a job's transaction")
+        self._statements.append((sql, args))
+
+    async def fetch(self, sql: str, *args: Any) -> list[dict[str, Any]]:
+        raise StoreError(
+            "a job's transaction on SQLite only writes: its statements run when the job finishes. "
+            "Read through a connection of your own"
+        )
+
+    async def rollback(self) -> None:
+        self._statements.clear()
+
+    def replay(self, work: Work) -> None:
+        """Run what was collected, in order, in the writer's transaction."""
+        for sql, args in self._statements:
+            work.run_given(sql, args)

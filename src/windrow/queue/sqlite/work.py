@@ -1,0 +1,112 @@
+"""One verb's share of a transaction: its statements, its time, and what it owes at the end.
+
+Verbs note what follows from their changes (counts, groups, freed keys, roots that ended badly)
+while they go; `settling.settle` does it, once per group and queue, before the transaction ends.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from windrow.clock import Clock
+from windrow.queue.job import JobError
+from windrow.queue.sqlite.rows import GroupRecord, LiveJob, to_json, to_micros
+from windrow.queue.statements import load_statements
+
+PACKAGE: Final = "windrow.queue.sqlite"
+_LONGEST_ERROR: Final = 500  # characters of a job's short error text
+
+
+def statement(name: str) -> str:
+    return load_statements(PACKAGE)[name].text
+
+
+def time_now(clock: Clock) -> int:
+    """Microseconds since the epoch, by the given clock or by this machine's."""
+    now = clock.now()
+    return time.time_ns() // 1000 if now is None else to_micros(now)
+
+
+class Work:
+    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+        self.now = now
+        self._connection = connection
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.freed: list[tuple[str | None, str]] = []
+        self.orphaned: dict[str, str] = {}
+
+    def run(self, name: str, values: Mapping[str, Any]) -> int:
+        """Run a statement; returns how many rows it changed."""
+        return self._connection.execute(statement(name), values).rowcount
+
+    def run_many(self, name: str, values: Sequence[Mapping[str, Any]]) -> None:
+        if values:
+            self._connection.executemany(statement(name), values)
+
+    def rows(self, name: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statement(name), values).fetchall()
+
+    def named_rows(self, text: str, values: Mapping[str, Any]) -> list[sqlite3.Row]:
+        """Rows whose columns are read by name; takes the statement's text."""
+        cursor = self._connection.cursor()
+        cursor.row_factory = sqlite3.Row
+        return cursor.execute(text, values).fetchall()
+
+    def live_jobs(self, name: str, values: Mapping[str, Any]) -> list[LiveJob]:
+        return list(map(LiveJob._make, self.rows(name, values)))
+
+    def group_record(self, name: str, values: Mapping[str, Any]) -> GroupRecord | None:
+        found = self.rows(name, values)
+        return GroupRecord._make(found[0]) if found else None
+
+    def run_given(self, text: str, args: Sequence[Any] | Mapping[str, Any]) -> None:
+        """Run a statement that has no file of its own."""
+        self._connection.execute(text, args)
+
+    def moved(self, job: LiveJob, state: str | None, queue: str | None = None) -> None:
+        """Count a job that left its state for another (None: for nowhere)."""
+        self.counts[job.queue, job.state] -= 1
+        if state is not None:
+            self.counts[queue or job.queue, state] += 1
+
+    def write_counts(self) -> None:
+        changed = [
+            {"queue": queue, "state": state, "count": count}
+            for (queue, state), count in self.counts.items()
+            if count
+        ]
+        self.run_many("add_counts", changed)
+        self.counts.clear()
+
+    def add_errors(self, jobs: Iterable[LiveJob], error: JobError) -> None:
+        """Append the same line to the history of each job."""
+        self.run_many("add_errors", [self.error_line(job.seq, error) for job in jobs])
+
+    def error_line(self, seq: int, error: JobError) -> dict[str, Any]:
+        return {
+            "seq": seq,
+            "at": self.now if error.at is None else to_micros(error.at),
+            "reason": error.reason,
+            "type": error.type,
+            "message": error.message,
+            "traceback": error.traceback,
+        }
+
+
+def seqs(jobs: Iterable[LiveJob]) -> str:
+    return to_json([job.seq for job in jobs])
+
+
+def short_text(error: JobError) -> str:
+    """The one line a job shows of an error."""
+    text = f"{error.type}: {error.message}" if error.type else error.message
+    return (text.splitlines() or [""])[0][:_LONGEST_ERROR]
+
+
+def cancel_error(reason: str) -> JobError:
+    return JobError(None, "cancel", reason)
