@@ -63,11 +63,12 @@ async def test_n1_a_stale_lease_changes_nothing(queue: Queue, clock: FakeClock) 
     fresh = await queue.claim(seconds=30)
     assert [again.id for again in fresh.jobs] == [job.id]
     with pytest.raises(LeaseLost):
-        await stale.complete(job, "too late")
-    with pytest.raises(LeaseLost):
         await stale.progress(job, 50)
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLost, match=job.id):
         await stale.renew()
+    for outcome in (Done("too late"), Retry("late"), Snooze(1), Fail("late"), Cancel()):
+        with pytest.raises(LeaseLost):
+            await stale.finish(job, outcome)
     read = await queue.get(job.id)
     assert (read.state, read.result, read.crashes, read.progress) == (
         JobState.ACTIVE,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import typer
 
 from windrow.cli.output import DatabaseOption, JsonOption, age, print_json, print_table, run
 from windrow.queue.job import JobState
+from windrow.queue.store import QueueInfo
 from windrow.services.database import database_status, migrate_database
 from windrow.settings import load_settings
 
@@ -39,23 +42,28 @@ def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None
         else:
             print(f"{found.url}\nschema version {found.version}")
             if found.problem is None:
-                states = [state.value for state in JobState]
-                print_table(
-                    ["queue", "paused", *(f"{state}#" for state in states), "oldest#"],
-                    [
-                        [
-                            info.name,
-                            "yes" if info.is_paused else "",
-                            *(info.counts.get(JobState(state), 0) for state in states),
-                            age(info.oldest_ready_at),
-                        ]
-                        for info in found.queues
-                    ],
-                )
+                print_queues(found.queues)
         if found.problem is not None:
             raise typer.Exit(_report(found.problem))
 
     run(work())
+
+
+def print_queues(queues: Sequence[QueueInfo]) -> None:
+    """Queues with their counts; states that no job is in anywhere are left out."""
+    states = [state for state in JobState if any(info.counts.get(state) for info in queues)]
+    print_table(
+        ["queue", "paused", *(f"{state}#" for state in states), "oldest#"],
+        [
+            [
+                info.name,
+                "yes" if info.is_paused else "",
+                *(info.counts.get(state, 0) for state in states),
+                age(info.oldest_ready_at),
+            ]
+            for info in queues
+        ],
+    )
 
 
 def _report(problem: str) -> int:

@@ -25,7 +25,7 @@ def demo(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
             [
                 number,
                 job.kind,
-                (job.payload or {}).get("url", ""),
+                (job.payload or {}).get("url", "").removeprefix("https://"),
                 job.priority,
                 job.state,
                 job.runs,
@@ -34,7 +34,7 @@ def demo(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
             for number, job in enumerate(done, 1)
         ],
     )
-    print(f"\n{len(done)} jobs, each a row in {url.partition(':')[0]}; none lost, none run twice.")
+    print(f"\n{len(done)} jobs, each a row in {url.partition(':')[0]}; the failed one says why.")
 
 
 async def _demo(url: str) -> list[Job]:

@@ -57,14 +57,13 @@ def list_(
         print_json([job_fields(job) for job in found])
         return
     print_table(
-        ["id", "queue", "kind", "state", "prio#", "tries#", "age#", "error"],
+        ["id", "queue", "kind", "state", "tries#", "age#", "error"],
         [
             (
                 job.id,
                 job.queue,
                 job.kind,
                 job.state,
-                job.priority,
                 tries(job),
                 age(job.created_at),
                 job.error or "",

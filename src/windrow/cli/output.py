@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
@@ -10,8 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.cells import cell_len, set_cell_size
 
 from windrow.errors import ConfigError, JobNotFound, StoreError, WindrowError
 from windrow.queue.job import Job
@@ -23,6 +23,8 @@ DatabaseOption = Annotated[
     typer.Option("--database", "-d", metavar="URL", help="Default: WINDROW_DATABASE_URL."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+NARROWEST = 5  # a column is not cut below this
 
 EXIT_CODES: tuple[tuple[type[WindrowError], int], ...] = (
     (ConfigError, 2),
@@ -49,14 +51,35 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table as wide as the terminal allows; long cells are cut rather than wrapped."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        justify = "right" if column.endswith("#") else "left"
-        table.add_column(column.rstrip("#"), no_wrap=True, overflow="ellipsis", justify=justify)
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
-    Console(highlight=False, markup=False).print(table)
+    """A table as wide as the terminal; the widest cells are cut first, ids never. A column whose
+    name ends in # is set to the right."""
+    cells = [[column.rstrip("#") for column in columns]]
+    cells += [[_cell(value) for value in row] for row in rows]
+    widths = _fitted([max(map(cell_len, column)) for column in zip(*cells, strict=True)], columns)
+    for row in cells:
+        shown = [
+            _set(text, width, column.endswith("#"))
+            for text, width, column in zip(row, widths, columns, strict=True)
+        ]
+        print("  ".join(shown).rstrip())
+
+
+def _fitted(widths: list[int], columns: Sequence[str]) -> list[int]:
+    """Widths cut down until a line fits the terminal."""
+    room = shutil.get_terminal_size().columns - 2 * (len(widths) - 1)
+    while sum(widths) > room:
+        widest = max(range(len(widths)), key=lambda i: -1 if columns[i] == "id" else widths[i])
+        if widths[widest] <= NARROWEST:
+            break
+        widths[widest] -= 1
+    return widths
+
+
+def _set(text: str, width: int, is_right: bool) -> str:
+    if cell_len(text) > width:
+        return set_cell_size(text, width - 1) + "…"
+    gap = " " * (width - cell_len(text))
+    return gap + text if is_right else text + gap
 
 
 def job_fields(job: Job) -> dict[str, Any]:
@@ -82,4 +105,4 @@ def age(moment: datetime | None) -> str:
 
 
 def _cell(value: object) -> str:
-    return "-" if value is None else str(value)
+    return "-" if value is None else " ".join(str(value).split())
