@@ -42,11 +42,7 @@ def claim_jobs(work: Work, claim: Claim) -> list[Job]:
 
 
 def _find_best(work: Work, claim: Claim) -> list[tuple[Any, ...]]:
-    if claim.queues is None:
-        names = work.rows("list_ready_queues", {})
-    else:
-        names = work.rows("list_open_queues", {"queues": to_json(claim.queues)})
-    queues = [name for (name,) in names]
+    queues = _open_queues(work, claim)
     wanted = {
         "kinds": None if claim.kinds is None else to_json(claim.kinds),
         "tenants": None if claim.tenants is None else to_json(claim.tenants),
@@ -55,6 +51,15 @@ def _find_best(work: Work, claim: Claim) -> list[tuple[Any, ...]]:
     if len(queues) == 1:
         return work.rows("claim_jobs", wanted | {"queue": queues[0]})
     return _merge(work, queues, wanted)
+
+
+def _open_queues(work: Work, claim: Claim) -> list[str]:
+    paused = {name for (name,) in work.rows("list_paused_queues", {})}
+    if claim.queues is None:
+        chosen = [name for (name,) in work.rows("list_ready_queues", {})]
+    else:
+        chosen = list(dict.fromkeys(claim.queues))
+    return [name for name in chosen if name not in paused]
 
 
 def _merge(work: Work, queues: list[str], wanted: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -17,8 +17,7 @@ def create_group(work: Work, row: GroupRow) -> Group:
             raise JobNotFound(row.root)
         if roots[0].root_of is not None:
             return _read(work, roots[0].root_of)
-        work.run("set_root", {"seq": roots[0].seq, "group_id": row.id})
-    work.run(
+    is_new = work.run(
         "create_group",
         {
             "id": row.id,
@@ -30,6 +29,8 @@ def create_group(work: Work, row: GroupRow) -> Group:
             "now": work.now,
         },
     )
+    if is_new and row.root is not None:
+        work.run("set_root", {"id": row.root, "group_id": row.id})
     return _read(work, row.id)
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from windrow.errors import GroupEnded, GroupNotFound, InvalidJob
-from windrow.queue.job import UNCLAIMED, JobState
+from windrow.queue.job import UNCLAIMED
 from windrow.queue.sqlite.rows import after, to_json, to_micros, to_state, to_time
 from windrow.queue.sqlite.work import Work, statement
 from windrow.queue.store import Inserted, InsertOutcome, JobRow
@@ -26,16 +27,13 @@ Step = tuple[str, Values | list[Values]]
 Steps = Generator[Step, Sequence[Any], list[Inserted]]
 Key = tuple[str | None, str]
 
-# States that do not depend on the time a job is due, and so outlive a replacement.
-_STANDING: Final = frozenset({JobState.HELD, JobState.PAUSED})
-
 
 @dataclass(slots=True, eq=False)
 class _Place:
     """A job that holds, or is about to hold, an id and perhaps a key."""
 
     id: str
-    state: JobState
+    state: str
     run_at: int
     created_at: int
     seq: int = 0
@@ -77,7 +75,8 @@ def insert_steps(rows: Sequence[JobRow], now: int, *, drops: bool = False) -> St
         plan.add_holders((yield _find_holders(wanted)))
     decided = [plan.decide(row) for row in rows]
     yield from plan.write()
-    return [_to_inserted(outcome, place) for outcome, place in decided]
+    moments = {now: to_time(now)}  # most rows are due, and all new ones made, at the same moment
+    return [_to_inserted(outcome, place, moments) for outcome, place in decided]
 
 
 class _Plan:
@@ -106,7 +105,8 @@ class _Plan:
             place = _existing(one)
             place.group = one["group_id"]
             place.former = (one["queue"], one["state"])
-            places = self._followers if one["is_follower"] else self._holders
+            place.is_follower = bool(one["is_follower"])
+            places = self._followers if place.is_follower else self._holders
             places[one["tenant"], one["unique_key"]] = place
 
     def decide(self, row: JobRow) -> tuple[InsertOutcome, _Place]:
@@ -149,7 +149,7 @@ class _Plan:
 
     def _insert(self, row: JobRow, *, is_follower: bool = False) -> _Place:
         run_at = self._run_at(row)
-        state = JobState.HELD if is_follower else self._due_state(run_at)
+        state = "held" if is_follower else self._due_state(run_at)
         place = _Place(row.id, state, run_at, self.now, 0, row.group, None, row, is_follower)
         self._new.append(place)
         if row.may_exist:
@@ -166,8 +166,7 @@ class _Plan:
             )
         place.row = row
         place.run_at = self._run_at(row)
-        if place.state not in _STANDING:
-            place.state = self._due_state(place.run_at)
+        place.state = "held" if place.is_follower else self._due_state(place.run_at)
         if place.former is not None:
             self._replaced[place.id] = place
         return "replaced", place
@@ -177,10 +176,12 @@ class _Plan:
         return _Place(row.id, self._due_state(run_at), run_at, self.now)
 
     def _run_at(self, row: JobRow) -> int:
-        return after(self.now, row.delay) if row.run_at is None else to_micros(row.run_at)
+        if row.run_at is not None:
+            return to_micros(row.run_at)
+        return after(self.now, row.delay) if row.delay else self.now
 
-    def _due_state(self, run_at: int) -> JobState:
-        return JobState.READY if run_at <= self.now else JobState.SCHEDULED
+    def _due_state(self, run_at: int) -> str:
+        return "ready" if run_at <= self.now else "scheduled"
 
     def write(self) -> Generator[Step, Sequence[Any], None]:
         if self._new:
@@ -201,7 +202,7 @@ class _Plan:
         counts: Counter[tuple[str, str]] = Counter()
         for place in (*self._new, *self._replaced.values()):
             if place.row is not None:
-                counts[place.row.queue, place.state.value] += 1
+                counts[place.row.queue, place.state] += 1
             if place.former is not None:
                 counts[place.former] -= 1
         return [
@@ -226,9 +227,7 @@ def _find_holders(rows: Sequence[JobRow]) -> Step:
 
 
 def _existing(found: Any) -> _Place:
-    return _Place(
-        found["id"], to_state(found["state"]), found["run_at"], found["created_at"], found["seq"]
-    )
+    return _Place(found["id"], found["state"], found["run_at"], found["created_at"], found["seq"])
 
 
 def _job_values(place: _Place) -> Values:
@@ -239,7 +238,7 @@ def _job_values(place: _Place) -> Values:
         "id": place.id,
         "queue": row.queue,
         "kind": row.kind,
-        "state": place.state.value,
+        "state": place.state,
         "priority": row.priority,
         "run_at": place.run_at,
         "created_at": place.created_at,
@@ -270,7 +269,7 @@ def raw_text(raw: msgspec.Raw) -> str:
     return bytes(raw).decode()
 
 
-def _to_inserted(outcome: InsertOutcome, place: _Place) -> Inserted:
-    return Inserted(
-        place.id, outcome, place.seq, place.state, to_time(place.run_at), to_time(place.created_at)
-    )
+def _to_inserted(outcome: InsertOutcome, place: _Place, moments: dict[int, datetime]) -> Inserted:
+    run_at = moments.get(place.run_at) or to_time(place.run_at)
+    created_at = moments.get(place.created_at) or to_time(place.created_at)
+    return Inserted(place.id, outcome, place.seq, to_state(place.state), run_at, created_at)

@@ -6,6 +6,7 @@ because an ended group frees its root, which may hold a key and be a member of a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -36,10 +37,11 @@ def leave(
     """Live jobs end in a final state."""
     if not jobs:
         return
+    moving = seqs(jobs)
     work.run(
         "end_jobs",
         {
-            "seqs": seqs(jobs),
+            "seqs": moving,
             "state": state.value,
             "error": error,
             "attempts": attempts,
@@ -47,10 +49,11 @@ def leave(
             "now": work.now,
         },
     )
-    work.run("remove_jobs", {"seqs": seqs(jobs)})
+    work.run("remove_jobs", {"seqs": moving})
+    for (queue, former), count in Counter((job.queue, job.state) for job in jobs).items():
+        work.counts[queue, former] -= count
+        work.counts[queue, state.value] += count
     for job in jobs:
-        work.counts[job.queue, job.state] -= 1
-        work.counts[job.queue, state.value] += 1
         if job.group_id is not None:
             work.groups[job.group_id]["pending"] -= 1
             work.groups[job.group_id][state.value] += 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from windrow.clock import Clock
 from windrow.errors import ConfigError
@@ -55,7 +55,7 @@ T = TypeVar("T")
 class SqliteStore:
     """A queue in one file, for the processes of one machine."""
 
-    capabilities: Final = Capabilities(
+    capabilities = Capabilities(
         transactional_insert=True, reads_in_transaction=False, many_machines=False
     )
 
@@ -130,6 +130,8 @@ class SqliteStore:
         return SqliteTransaction()
 
     async def extend_leases(self, tokens: Sequence[str], seconds: int | None = None) -> Renewal:
+        if not tokens:
+            return Renewal()
         return await self._write(lambda work: claiming.extend_leases(work, tokens, seconds))
 
     async def report_progress(self, reports: Sequence[ProgressReport]) -> tuple[str, ...]:

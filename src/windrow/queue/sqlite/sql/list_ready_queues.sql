@@ -1,5 +1,5 @@
--- The queues that have claimable jobs and are not paused, found by stepping through the claim's index
--- from one queue to the next.
+-- The queues that have claimable jobs, found by stepping through the claim's index from one queue to
+-- the next.
 -- Returns queue.
 WITH RECURSIVE found (queue) AS (
   SELECT min(queue) FROM job_live WHERE state = 'ready'
@@ -8,5 +8,4 @@ WITH RECURSIVE found (queue) AS (
   FROM found
   WHERE found.queue IS NOT NULL
 )
-SELECT queue FROM found
-WHERE queue IS NOT NULL AND queue NOT IN (SELECT name FROM queue WHERE is_paused = 1)
+SELECT queue FROM found WHERE queue IS NOT NULL

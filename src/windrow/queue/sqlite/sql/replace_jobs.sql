@@ -4,5 +4,5 @@
 UPDATE job_live
 SET queue = :queue, kind = :kind, state = :state, priority = :priority, run_at = :run_at,
   max_attempts = :max_attempts, max_crashes = :max_crashes, lease_seconds = :lease_seconds,
-  retention_seconds = :retention_seconds, attempts = 0, crashes = 0, error = NULL
+  retention_seconds = :retention_seconds, attempts = 0, crashes = 0
 WHERE seq = :seq

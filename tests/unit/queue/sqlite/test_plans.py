@@ -1,0 +1,106 @@
+"""The plans of the hot statements: the right index, and nothing sorted."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from windrow.queue.job import JobState
+from windrow.queue.migrate import load_migrations
+from windrow.queue.sqlite.migrating import split_script
+from windrow.queue.sqlite.reading import _CONDITIONS, _parts
+from windrow.queue.sqlite.work import PACKAGE, statement
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:")
+    for migration in load_migrations(PACKAGE):
+        for text in split_script(migration.sql):
+            connection.execute(text)
+    yield connection
+    connection.close()
+
+
+def plan(database: sqlite3.Connection, sql: str) -> str:
+    values = dict.fromkeys(re.findall(r":([a-z_]+)", sql), "[]")
+    steps = database.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
+    return "\n".join(detail for *_, detail in steps)
+
+
+def test_claim_walks_the_ready_index_in_its_order(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("claim_jobs"))
+
+    assert "SEARCH j USING INDEX job_live_ready (queue=?)" in steps
+    assert "TEMP B-TREE" not in steps
+
+
+def test_stage_walks_the_scheduled_index_in_its_order(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("stage_jobs"))
+
+    assert "job_live USING INDEX job_live_scheduled (run_at<?)" in steps
+    assert "TEMP B-TREE" not in steps
+
+
+def test_ready_queues_are_found_by_stepping_through_the_index(
+    database: sqlite3.Connection,
+) -> None:
+    steps = plan(database, statement("list_ready_queues"))
+
+    assert "SEARCH j USING INDEX job_live_ready (queue>?)" in steps
+    assert "SCAN j" not in steps
+
+
+def test_oldest_ready_job_is_found_by_stepping_through_the_index(
+    database: sqlite3.Connection,
+) -> None:
+    steps = plan(database, statement("find_oldest_ready"))
+
+    assert "job_live_ready (queue=? AND priority<?)" in steps
+    assert "job_live_ready (queue=? AND priority=?)" in steps
+
+
+@pytest.mark.parametrize("name", ["find_holders", "find_followers"])
+def test_keys_are_looked_up_whole(database: sqlite3.Connection, name: str) -> None:
+    assert "job_live_unique (unique_key=? AND <expr>=?" in plan(database, statement(name))
+
+
+@pytest.mark.parametrize(
+    "name", ["find_live", "start_jobs", "end_jobs", "remove_jobs", "return_jobs", "find_applied"]
+)
+def test_jobs_are_never_searched_for_by_reading_them_all(
+    database: sqlite3.Connection, name: str
+) -> None:
+    assert not re.search(r"SCAN (j|job_live|job_finished)\b", plan(database, statement(name)))
+
+
+@pytest.mark.parametrize(
+    ("field", "index"),
+    [
+        ("group", "{table}_group (group_id=? AND id<?)"),
+        ("tenant", "{table}_tenant (tenant=? AND id<?)"),
+        ("unique", "{table}_unique (unique_key=?"),
+        ("queue", "{table}_id (id<?)"),
+    ],
+)
+@pytest.mark.parametrize("table", ["job_live", "job_finished"])
+def test_lists_use_an_index(
+    database: sqlite3.Connection, table: str, field: str, index: str
+) -> None:
+    conditions = f"{_CONDITIONS[field]} AND j.id < :after"
+    steps = plan(database, statement("list_jobs").format(table=table, conditions=conditions))
+
+    assert index.format(table=table) in steps
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
+def test_lists_of_bad_ends_use_their_index(database: sqlite3.Connection, state: JobState) -> None:
+    [(table, condition)] = _parts((state,))
+    conditions = f"{condition} AND j.id < :after"
+    steps = plan(database, statement("list_jobs").format(table=table, conditions=conditions))
+
+    assert "job_finished_state (state=? AND id<?)" in steps
+    assert "TEMP B-TREE" not in steps

@@ -1,0 +1,199 @@
+"""The writer thread: many callers, one commit, and each error only to the call that made it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windrow.errors import StoreUnavailable
+from windrow.queue.sqlite.connection import Readers, Writer, connect
+from windrow.queue.sqlite.location import Location
+
+TABLES = """
+    CREATE TABLE note (text TEXT UNIQUE);
+    CREATE TABLE parent (id INTEGER PRIMARY KEY);
+    CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+"""
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Location:
+    return Location(str(tmp_path / "notes.db"))
+
+
+@pytest.fixture
+async def writer(location: Location) -> AsyncIterator[Writer]:
+    connection = connect(location)
+    connection.executescript(TABLES)
+    connection.execute("PRAGMA foreign_keys = on")
+    writer = Writer(connection)
+    yield writer
+    await writer.close()
+
+
+def write(text: str) -> Callable[[sqlite3.Connection], str]:
+    def verb(connection: sqlite3.Connection) -> str:
+        connection.execute("INSERT INTO note VALUES (?)", (text,))
+        return text
+
+    return verb
+
+
+def notes(location: Location) -> list[str]:
+    with sqlite3.connect(location.path) as connection:
+        return [text for (text,) in connection.execute("SELECT text FROM note ORDER BY rowid")]
+
+
+async def together(writer: Writer, *verbs: Callable[[sqlite3.Connection], Any]) -> list[Any]:
+    """Run verbs in one transaction: they pile up in the inbox behind one that waits."""
+    is_running, may_end = threading.Event(), threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        is_running.set()
+        may_end.wait()
+
+    first = asyncio.create_task(writer.run(hold))
+    await asyncio.to_thread(is_running.wait)
+    rest = [asyncio.create_task(writer.run(verb)) for verb in verbs]
+    await asyncio.sleep(0)
+    may_end.set()
+    await first
+    return await asyncio.gather(*rest, return_exceptions=True)
+
+
+async def test_calls_that_wait_together_are_committed_together(
+    writer: Writer, location: Location
+) -> None:
+    commits: list[str] = []
+
+    def trace(connection: sqlite3.Connection) -> None:
+        connection.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
+
+    await writer.run(trace)
+    commits.clear()
+    await together(writer, *(write(str(n)) for n in range(50)))
+
+    assert len(commits) == 2  # of the one that waited, and of all that waited for it
+    assert len(notes(location)) == 50
+
+
+async def test_error_undoes_its_own_call_alone(writer: Writer, location: Location) -> None:
+    def fail(connection: sqlite3.Connection) -> None:
+        write("half")(connection)
+        raise LookupError("no")
+
+    results = await together(writer, write("a"), fail, write("a"), write("b"))
+
+    assert results[0] == "a"
+    assert isinstance(results[1], LookupError)
+    assert isinstance(results[2], sqlite3.IntegrityError)
+    assert results[3] == "b"
+    assert notes(location) == ["a", "b"]
+
+
+async def test_error_of_a_call_that_is_alone_undoes_it(writer: Writer, location: Location) -> None:
+    def fail(connection: sqlite3.Connection) -> None:
+        write("half")(connection)
+        raise LookupError("no")
+
+    with pytest.raises(LookupError):
+        await writer.run(fail)
+
+    assert await writer.run(write("next")) == "next"
+    assert notes(location) == ["next"]
+
+
+async def test_failed_commit_is_everybodys_error(writer: Writer, location: Location) -> None:
+    def adopt(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO child VALUES (404)")  # seen at the commit
+
+    results = await together(writer, write("a"), adopt, write("b"))
+
+    assert [type(result) for result in results] == [sqlite3.IntegrityError] * 3
+    assert notes(location) == []
+    assert await writer.run(write("next")) == "next"
+
+
+async def test_cancelled_caller_loses_nothing(writer: Writer, location: Location) -> None:
+    is_running, may_end = threading.Event(), threading.Event()
+
+    def slow(connection: sqlite3.Connection) -> None:
+        write("begun")(connection)
+        is_running.set()
+        may_end.wait()
+
+    begun = asyncio.create_task(writer.run(slow))
+    await asyncio.to_thread(is_running.wait)
+    waiting = asyncio.create_task(writer.run(write("not begun")))
+    await asyncio.sleep(0)
+    begun.cancel()
+    waiting.cancel()
+    await asyncio.gather(begun, waiting, return_exceptions=True)
+    may_end.set()
+
+    assert await writer.run(write("after")) == "after"
+    assert notes(location) == ["begun", "after"]
+
+
+async def test_close_finishes_what_is_waiting(writer: Writer, location: Location) -> None:
+    tasks = [asyncio.create_task(writer.run(write(str(n)))) for n in range(20)]
+    await asyncio.sleep(0)
+    await writer.close()
+
+    assert [await task for task in tasks] == notes(location)
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await writer.run(write("late"))
+
+
+def test_thread_survives_a_closed_loop_and_ends_when_told(location: Location) -> None:
+    connection = connect(location)
+    connection.executescript(TABLES)
+    is_running, may_end = threading.Event(), threading.Event()
+
+    def slow(connection: sqlite3.Connection) -> None:
+        write("kept")(connection)
+        is_running.set()
+        may_end.wait()
+
+    async def abandon(writer: Writer) -> None:
+        task = asyncio.create_task(writer.run(slow))
+        await asyncio.to_thread(is_running.wait)
+        task.cancel()
+
+    writer = Writer(connection)
+    asyncio.run(abandon(writer))
+    may_end.set()
+    asyncio.run(writer.close())
+
+    assert notes(location) == ["kept"]
+    assert not writer._thread.is_alive()
+
+
+async def test_thread_of_a_dropped_writer_ends(location: Location) -> None:
+    writer = Writer(connect(location))
+    thread = writer._thread
+    del writer
+    gc.collect()
+    await asyncio.to_thread(thread.join, 10)
+
+    assert not thread.is_alive()
+
+
+async def test_readers_cannot_write(location: Location) -> None:
+    with sqlite3.connect(location.path) as connection:
+        connection.executescript(TABLES)
+    readers = Readers(location)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        await readers.run(write("no"))
+
+    assert await readers.run(lambda connection: connection.in_transaction)
+    await readers.close()
+    with pytest.raises(StoreUnavailable):
+        await readers.run(lambda connection: None)
