@@ -179,7 +179,7 @@ class SqlalchemyAsync:
 
 
 CALLERS: dict[str, dict[str, Any]] = {
-    "sqlite": {"sqlite3": Sqlite3},
+    "sqlite": {"sqlite3": Sqlite3, "sqlalchemy": Sqlalchemy},
     "postgres": {
         "asyncpg": Asyncpg,
         "psycopg": Psycopg,
