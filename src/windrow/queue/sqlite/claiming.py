@@ -1,4 +1,4 @@
-"""Claiming jobs, and keeping hold of them: leases and progress."""
+"""Claiming jobs: the best ready ones of the wanted queues become active under a lease."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from windrow.queue.sqlite.rows import (
     MICROSECONDS,
     claimed_jobs,
     to_json,
-    to_state,
-    to_time,
 )
 from windrow.queue.sqlite.work import Work
-from windrow.queue.store import Claim, ProgressReport, Renewal
+from windrow.queue.store import Claim
 
 # Positions in the rows of claim_jobs.sql.
 _SEQ, _QUEUE, _PRIORITY, _LEASE_SECONDS = 1, 2, 4, 17
@@ -98,41 +96,6 @@ def _lease(work: Work, rows: list[tuple[Any, ...]], seconds: int, claim: Claim) 
         },
     )
     return claimed_jobs(rows, token, claim.worker, work.now, expires_at)
-
-
-def extend_leases(work: Work, tokens: Sequence[str], seconds: int | None) -> Renewal:
-    renewed = work.rows(
-        "extend_leases", {"tokens": to_json(tokens), "seconds": seconds, "now": work.now}
-    )
-    if not renewed:
-        return Renewal()
-    held = work.rows("list_held", {"tokens": to_json([token for token, _ in renewed])})
-    return Renewal(
-        held=frozenset(job_id for job_id, _ in held),
-        stopping={job_id: to_state(stop_as) for job_id, stop_as in held if stop_as is not None},
-        expires_at=to_time(min(expires_at for _, expires_at in renewed)),
-    )
-
-
-def report_progress(work: Work, reports: Sequence[ProgressReport]) -> tuple[str, ...]:
-    found = work.live_jobs("find_live", {"ids": to_json([report.id for report in reports])})
-    held = {(job.id, job.lease): job.seq for job in found if job.state == "active"}
-    good = [report for report in reports if (report.id, report.token) in held]
-    work.run_many(
-        "report_progress",
-        [
-            {
-                "seq": held[report.id, report.token],
-                "percent": report.percent,
-                "message": report.message,
-                "counters": to_json(report.counters),
-                "now": work.now,
-            }
-            for report in good
-        ],
-    )
-    stale = (report.id for report in reports if (report.id, report.token) not in held)
-    return tuple(dict.fromkeys(stale))
 
 
 def release_leases(work: Work, tokens: Sequence[str]) -> None:

@@ -14,16 +14,16 @@ from windrow.errors import ConfigError
 from windrow.queue.job import Job
 from windrow.queue.migrate import check_version
 from windrow.queue.sqlite import (
-    admin,
+    changing,
     claiming,
     editing,
     enlisting,
     finishing,
-    groups,
+    grouping,
     inserting,
-    maintaining,
-    migrating,
-    reading,
+    leasing,
+    looking,
+    schema,
 )
 from windrow.queue.sqlite.connection import Readers, Writer
 from windrow.queue.sqlite.failures import translate
@@ -132,50 +132,50 @@ class SqliteStore:
     async def extend_leases(self, tokens: Sequence[str], seconds: int | None = None) -> Renewal:
         if not tokens:
             return Renewal()
-        return await self._write(lambda work: claiming.extend_leases(work, tokens, seconds))
+        return await self._write(lambda work: leasing.extend_leases(work, tokens, seconds))
 
     async def report_progress(self, reports: Sequence[ProgressReport]) -> tuple[str, ...]:
-        return await self._write(lambda work: claiming.report_progress(work, reports))
+        return await self._write(lambda work: leasing.report_progress(work, reports))
 
     async def stage_jobs(self, limit: int = 1000) -> int:
-        return await self._write(lambda work: maintaining.stage_jobs(work, limit))
+        return await self._write(lambda work: leasing.stage_jobs(work, limit))
 
     async def rescue_jobs(self, limit: int = 1000) -> list[Change]:
-        return await self._write(lambda work: maintaining.rescue_jobs(work, limit))
+        return await self._write(lambda work: leasing.rescue_jobs(work, limit))
 
     # Jobs from outside
 
     async def get_jobs(self, ids: Sequence[str]) -> dict[str, Job]:
-        return await self._read(lambda work: reading.get_jobs(work, ids))
+        return await self._read(lambda work: looking.get_jobs(work, ids))
 
     async def list_jobs(
         self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
     ) -> list[Job]:
-        return await self._read(lambda work: reading.list_jobs(work, wanted, after, limit))
+        return await self._read(lambda work: looking.list_jobs(work, wanted, after, limit))
 
     async def cancel_jobs(self, ids: Sequence[str], reason: str) -> dict[str, Change]:
-        return await self._write(lambda work: admin.cancel_jobs(work, ids, reason))
+        return await self._write(lambda work: changing.cancel_jobs(work, ids, reason))
 
     async def pause_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
-        return await self._write(lambda work: admin.pause_jobs(work, ids))
+        return await self._write(lambda work: changing.pause_jobs(work, ids))
 
     async def resume_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
-        return await self._write(lambda work: admin.resume_jobs(work, ids))
+        return await self._write(lambda work: changing.resume_jobs(work, ids))
 
     async def retry_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
-        return await self._write(lambda work: admin.retry_jobs(work, ids))
+        return await self._write(lambda work: changing.retry_jobs(work, ids))
 
     async def edit_job(self, job_id: str, changes: Mapping[str, Any]) -> Change:
         return await self._write(lambda work: editing.edit_job(work, job_id, changes))
 
     async def delete_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
-        return await self._write(lambda work: admin.delete_jobs(work, ids))
+        return await self._write(lambda work: changing.delete_jobs(work, ids))
 
     async def list_queues(self) -> list[QueueInfo]:
-        return await self._read(reading.list_queues)
+        return await self._read(looking.list_queues)
 
     async def list_errors(self, queue: str | None = None, limit: int = 50) -> list[ErrorCount]:
-        return await self._read(lambda work: reading.list_errors(work, queue, limit))
+        return await self._read(lambda work: looking.list_errors(work, queue, limit))
 
     async def pause_queue(self, name: str) -> None:
         await self._write(lambda work: work.run("pause_queue", {"name": name}))
@@ -186,22 +186,22 @@ class SqliteStore:
     # Groups
 
     async def create_group(self, row: GroupRow) -> Group:
-        return await self._write(lambda work: groups.create_group(work, row))
+        return await self._write(lambda work: grouping.create_group(work, row))
 
     async def get_group(self, group_id: str) -> Group | None:
-        return await self._read(lambda work: groups.get_group(work, group_id))
+        return await self._read(lambda work: grouping.get_group(work, group_id))
 
     async def close_group(self, group_id: str) -> Group:
-        return await self._write(lambda work: groups.close_group(work, group_id))
+        return await self._write(lambda work: grouping.close_group(work, group_id))
 
     async def pause_group(self, group_id: str) -> Group:
-        return await self._write(lambda work: groups.pause_group(work, group_id))
+        return await self._write(lambda work: grouping.pause_group(work, group_id))
 
     async def resume_group(self, group_id: str) -> Group:
-        return await self._write(lambda work: groups.resume_group(work, group_id))
+        return await self._write(lambda work: grouping.resume_group(work, group_id))
 
     async def cancel_group(self, group_id: str, reason: str) -> Group:
-        return await self._write(lambda work: groups.cancel_group(work, group_id, reason))
+        return await self._write(lambda work: grouping.cancel_group(work, group_id, reason))
 
     # Maintenance
 
@@ -209,10 +209,10 @@ class SqliteStore:
         """Nothing to fold: the one writer keeps totals."""
 
     async def schema_version(self) -> int:
-        return await self._read(migrating.schema_version)
+        return await self._read(schema.schema_version)
 
     async def check_schema(self) -> None:
         check_version(await self.schema_version(), PACKAGE)
 
     async def migrate(self) -> list[str]:
-        return await self._write(migrating.migrate)
+        return await self._write(schema.migrate)

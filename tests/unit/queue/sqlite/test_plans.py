@@ -10,8 +10,8 @@ import pytest
 
 from windrow.queue.job import JobState
 from windrow.queue.migrate import load_migrations
-from windrow.queue.sqlite.migrating import split_script
-from windrow.queue.sqlite.reading import _CONDITIONS, _parts
+from windrow.queue.sqlite.looking import _CONDITIONS, _parts
+from windrow.queue.sqlite.schema import split_script
 from windrow.queue.sqlite.work import PACKAGE, statement
 
 

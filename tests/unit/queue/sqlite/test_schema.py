@@ -1,39 +1,34 @@
-"""schema.sql is what the migrations add up to, written by `dump_schema`."""
+"""schema.sql is what the migrations add up to, as `describe_schema` writes it."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from importlib import resources
+from pathlib import Path
 
-import pytest
-
-from windrow.queue.migrate import load_migrations
-from windrow.queue.sqlite.migrating import dump_schema, split_script
+from windrow.clock import Clock
+from windrow.queue.sqlite.schema import describe_schema, split_script
+from windrow.queue.sqlite.store import SqliteStore
 from windrow.queue.sqlite.work import PACKAGE
 
+SNAPSHOT = (resources.files(PACKAGE) / "schema.sql").read_text("utf-8")
 
-@pytest.fixture
-def empty() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:")
-    yield connection
+
+async def test_snapshot_is_up_to_date(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    store = await SqliteStore.open(url, clock=Clock())
+    await store.migrate()
+    await store.close()
+
+    assert await describe_schema(url) == SNAPSHOT
+
+
+async def test_snapshot_makes_the_same_tables(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "jobs.db")
+    connection.executescript(SNAPSHOT)
     connection.close()
 
-
-def test_snapshot_is_up_to_date(empty: sqlite3.Connection) -> None:
-    for migration in load_migrations(PACKAGE):
-        for text in split_script(migration.sql):
-            empty.execute(text)
-    snapshot = (resources.files(PACKAGE) / "schema.sql").read_text("utf-8")
-
-    assert dump_schema(empty) == snapshot
-
-
-def test_snapshot_makes_the_same_tables(empty: sqlite3.Connection) -> None:
-    snapshot = (resources.files(PACKAGE) / "schema.sql").read_text("utf-8")
-    empty.executescript(snapshot)
-
-    assert dump_schema(empty) == snapshot
+    assert await describe_schema(f"sqlite:///{tmp_path}/jobs.db") == SNAPSHOT
 
 
 def test_script_is_split_at_the_ends_of_statements() -> None:

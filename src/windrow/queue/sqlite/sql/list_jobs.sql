@@ -1,5 +1,5 @@
 -- Jobs of one of the two tables, newest first, without results and errors. `get_jobs` reads with it too.
--- {table} job_live or job_finished; {conditions} those of `reading.py`, with their parameters; :limit
+-- {table} job_live or job_finished; {conditions} those of `looking.py`, with their parameters; :limit
 -- Returns the columns `rows.read_job` takes.
 SELECT
   j.*, p.payload, p.headers, p.tags, p.is_cleaned,

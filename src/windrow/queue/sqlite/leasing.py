@@ -1,15 +1,51 @@
-"""Jobs that move by themselves: due ones become ready, those of dead workers are rescued."""
+"""Running jobs and time: renewing leases, progress, what is due, what was abandoned."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from windrow.queue.job import JobError, JobState
 from windrow.queue.sqlite.finishing import find_followers, give_way, put_back, stop
-from windrow.queue.sqlite.rows import LiveJob, to_state
+from windrow.queue.sqlite.rows import LiveJob, to_json, to_state, to_time
 from windrow.queue.sqlite.settling import leave
 from windrow.queue.sqlite.work import Work, seqs
-from windrow.queue.store import Change
+from windrow.queue.store import Change, ProgressReport, Renewal
+
+
+def extend_leases(work: Work, tokens: Sequence[str], seconds: int | None) -> Renewal:
+    renewed = work.rows(
+        "extend_leases", {"tokens": to_json(tokens), "seconds": seconds, "now": work.now}
+    )
+    if not renewed:
+        return Renewal()
+    held = work.rows("list_held", {"tokens": to_json([token for token, _ in renewed])})
+    return Renewal(
+        held=frozenset(job_id for job_id, _ in held),
+        stopping={job_id: to_state(stop_as) for job_id, stop_as in held if stop_as is not None},
+        expires_at=to_time(min(expires_at for _, expires_at in renewed)),
+    )
+
+
+def report_progress(work: Work, reports: Sequence[ProgressReport]) -> tuple[str, ...]:
+    found = work.live_jobs("find_live", {"ids": to_json([report.id for report in reports])})
+    held = {(job.id, job.lease): job.seq for job in found if job.state == "active"}
+    good = [report for report in reports if (report.id, report.token) in held]
+    work.run_many(
+        "report_progress",
+        [
+            {
+                "seq": held[report.id, report.token],
+                "percent": report.percent,
+                "message": report.message,
+                "counters": to_json(report.counters),
+                "now": work.now,
+            }
+            for report in good
+        ],
+    )
+    stale = (report.id for report in reports if (report.id, report.token) not in held)
+    return tuple(dict.fromkeys(stale))
 
 
 def stage_jobs(work: Work, limit: int) -> int:

@@ -1,4 +1,4 @@
-"""Making the tables, and saying what they are."""
+"""The tables themselves: which version is there, and how to bring it up to date."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Final
 
 from windrow.errors import SchemaTooNew
 from windrow.queue.migrate import latest_version, load_migrations
+from windrow.queue.sqlite.connection import connect
+from windrow.queue.sqlite.location import parse_url
 from windrow.queue.sqlite.work import PACKAGE, Work, statement
 
 
@@ -46,9 +48,13 @@ def split_script(script: str) -> Iterator[str]:
             text = ""
 
 
-def dump_schema(connection: sqlite3.Connection) -> str:
-    """The tables, views and indexes of a database as one text: what `schema.sql` holds."""
-    rows = connection.execute(statement("list_schema")).fetchall()
+async def describe_schema(url: str) -> str:
+    """The tables, indexes and view of a migrated database as one text: what `schema.sql` holds."""
+    connection = connect(parse_url(url))
+    try:
+        rows = connection.execute(statement("describe_schema")).fetchall()
+    finally:
+        connection.close()
     return _HEADER + "".join(f"\n{sql};\n" for (sql,) in rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from windrow.queue.job import UNCLAIMED, JobState
@@ -32,7 +32,9 @@ def pause_jobs(work: Work, ids: Sequence[str]) -> Changes:
     active = [job for job in live if job.state == "active" and job.stop_as is None]
     work.run("tell_jobs", {"seqs": seqs(active), "stop_as": "paused", "error": None})
     waiting = [job for job in live if job.state in UNCLAIMED]
-    _set_state(work, waiting, "paused")
+    work.run("pause_jobs", {"seqs": seqs(waiting)})
+    for job in waiting:
+        work.moved(job, "paused")
     changes = {job.id: _change(job, "paused") for job in waiting}
     changes |= {job.id: _change(job) for job in live if job.state == "active"}
     return _with_the_rest(work, ids, changes)
@@ -43,11 +45,12 @@ def resume_jobs(work: Work, ids: Sequence[str]) -> Changes:
     told = [job for job in live if job.state == "active" and job.stop_as == "paused"]
     work.run("tell_jobs", {"seqs": seqs(told), "stop_as": None, "error": None})
     changes = {job.id: _change(job) for job in told}
-    for job in live:
-        if job.state == "paused":
-            state = "held" if job.is_follower else due_state(work, job.run_at)
-            _set_state(work, [job], state)
-            changes[job.id] = _change(job, state)
+    paused = [job for job in live if job.state == "paused"]
+    work.run("resume_jobs", {"seqs": seqs(paused), "now": work.now})
+    for job in paused:
+        state = "held" if job.is_follower else due_state(work, job.run_at)
+        work.moved(job, state)
+        changes[job.id] = _change(job, state)
     return _with_the_rest(work, ids, changes)
 
 
@@ -120,13 +123,6 @@ def _find_live(work: Work, ids: Sequence[str]) -> list[LiveJob]:
 
 def _find_finished(work: Work, ids: Sequence[str]) -> list[Any]:
     return [*work.named_rows(statement("find_finished"), {"ids": to_json(ids)})]
-
-
-def _set_state(work: Work, jobs: Iterable[LiveJob], state: str) -> None:
-    changing = [job for job in jobs if job.state != state]
-    work.run("set_state", {"seqs": seqs(changing), "state": state})
-    for job in changing:
-        work.moved(job, state)
 
 
 def _change(job: LiveJob, after: str | None = None) -> Change:
