@@ -1,3 +1,4 @@
+-- A group as its row has it.
 -- :id
 -- Returns the fields of `rows.GroupRecord`.
 SELECT
