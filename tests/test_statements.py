@@ -16,10 +16,13 @@ STORES = ("sqlite", "postgres")
 ONLY: dict[str, dict[str, str]] = {
     "sqlite": {
         **dict.fromkeys(
-            ("insert_payloads", "replace_payloads", "insert_lease", "start_jobs", "remove_jobs")
-            + ("remove_finished", "release_leases", "find_expired", "drop_expired_leases")
-            + ("delete_payloads", "delete_errors", "delete_progress", "delete_results")
-            + ("add_to_groups", "close_group", "cancel_group", "end_groups", "find_editable"),
+            [
+                *("insert_payloads", "replace_payloads", "insert_lease", "start_jobs"),
+                *("remove_jobs", "remove_finished", "release_leases", "find_expired"),
+                *("drop_expired_leases", "delete_payloads", "delete_errors", "delete_progress"),
+                *("delete_results", "add_to_groups", "close_group", "cancel_group"),
+                *("end_groups", "find_editable"),
+            ],
             "part of a larger statement there: SQLite can change only one table in each",
         ),
         **dict.fromkeys(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from windrow.queue.job import UNCLAIMED, JobState
-from windrow.queue.sqlite.rows import LiveJob, to_json, to_state
+from windrow.queue.sqlite.rows import LiveJob, id_list, to_json, to_state
 from windrow.queue.sqlite.settling import cancel_live, due_state
 from windrow.queue.sqlite.work import Work, seqs, statement
 from windrow.queue.store import Change
@@ -118,11 +118,11 @@ def delete_results(work: Work, gone: str) -> None:
 
 
 def _find_live(work: Work, ids: Sequence[str]) -> list[LiveJob]:
-    return work.live_jobs("find_live", {"ids": to_json(ids)})
+    return work.live_jobs("find_live", {"ids": id_list(ids)})
 
 
 def _find_finished(work: Work, ids: Sequence[str]) -> list[Any]:
-    return [*work.named_rows(statement("find_finished"), {"ids": to_json(ids)})]
+    return [*work.named_rows(statement("find_finished"), {"ids": id_list(ids)})]
 
 
 def _change(job: LiveJob, after: str | None = None) -> Change:
@@ -135,7 +135,7 @@ def _with_the_rest(work: Work, ids: Sequence[str], changes: Changes) -> Changes:
     left = [job_id for job_id in dict.fromkeys(ids) if job_id not in changes]
     if not left:
         return changes
-    found = work.named_rows(statement("find_known"), {"ids": to_json(left)})
+    found = work.named_rows(statement("find_known"), {"ids": id_list(left)})
     states = {row["id"]: to_state(row["state"]) for row in found}
     for job_id in left:
         state = states.get(job_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import secrets
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -79,7 +79,7 @@ def _order(row: tuple[Any, ...]) -> tuple[int, int]:
 
 
 def _lease(work: Work, rows: list[tuple[Any, ...]], seconds: int, claim: Claim) -> list[Job]:
-    token = str(uuid.uuid4())
+    token = secrets.token_urlsafe(16)
     expires_at = work.now + seconds * MICROSECONDS
     seqs = to_json([row[_SEQ] for row in rows])
     work.run("start_jobs", {"seqs": seqs, "token": token, "now": work.now})

@@ -200,13 +200,15 @@ def insert_follow_ups(
     those of a lost one are not wanted."""
     if not any(finish.then for finish in finishes):
         return ()
-    accepted = {id(finish) for finish, _ in runs}
-    rows = [row for finish in finishes if id(finish) in accepted for row in finish.then]
-    inserted = iter(insert_now(work, rows, drops=True))
+    accepted = {finish.id: finish for finish, _ in runs}
+    inserted = iter(
+        insert_now(work, [row for finish, _ in runs for row in finish.then], drops=True)
+    )
     then: list[Inserted] = []
     for finish in finishes:
-        if id(finish) in accepted:
+        if accepted.get(finish.id) is finish:
             then += islice(inserted, len(finish.then))
+            del accepted[finish.id]  # the same one given twice is a repetition
         elif finish.id not in lost:
             then += [Inserted(row.id, "existing") for row in finish.then]
     return tuple(then)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from windrow.queue.job import FINAL, LIVE, Job, JobState
 from windrow.queue.sqlite.rows import (
+    id_list,
     read_error,
     read_job,
     to_json,
@@ -43,7 +44,7 @@ _BAD_END: Final = "j.state IN ('failed', 'cancelled') AND j.state = '{state}'"
 
 def get_jobs(work: Work, ids: Sequence[str]) -> dict[str, Job]:
     """Jobs with everything that is kept of them."""
-    wanted = {"ids": to_json(ids), "limit": -1}
+    wanted = {"ids": id_list(ids), "limit": -1}
     condition = "j.id IN (SELECT value FROM json_each(:ids))"
     jobs = [
         job

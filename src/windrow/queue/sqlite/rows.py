@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from windrow.queue.codec import is_storable
 from windrow.queue.job import Job, JobError, JobState, Progress
 from windrow.queue.store import Group, GroupState
 
@@ -88,6 +89,11 @@ def to_optional_state(text: str | None) -> JobState | None:
 
 def to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def id_list(ids: Iterable[str]) -> str:
+    """Ids from outside as JSON; what cannot be written cannot be found either."""
+    return to_json([job_id for job_id in ids if is_storable(job_id)])
 
 
 def to_headers(text: str | None) -> dict[str, Any]:

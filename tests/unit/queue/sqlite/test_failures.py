@@ -123,3 +123,14 @@ async def test_jobs_transaction_cannot_read(store: SqliteStore) -> None:
     tx = await store.begin()
     with pytest.raises(StoreError, match="only writes"):
         await tx.fetch("SELECT 1")
+
+
+@pytest.mark.parametrize("strange", ["", "no-id", "\ud800", "nul\0"])
+async def test_ids_that_cannot_be_are_just_not_found(store: SqliteStore, strange: str) -> None:
+    assert await store.get_jobs([strange]) == {}
+    for changes in (
+        await store.cancel_jobs([strange], "no"),
+        await store.retry_jobs([strange]),
+        await store.delete_jobs([strange]),
+    ):
+        assert changes[strange].before is None
