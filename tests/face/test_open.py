@@ -37,7 +37,7 @@ async def test_a_database_of_a_newer_version_is_refused(store_url: str, store_na
     async with Queue.open(store_url) as queue:
         await queue.enqueue("work")
         [job] = (lease := await queue.claim()).jobs
-        table = "windrow.migration" if store_name == "postgres" else "migration"
+        table = "windrow.migration" if store_name == "postgres" else "windrow_migration"
         await job.tx.execute(f"UPDATE {table} SET version = version + 1000")
         await lease.complete(job)
     with pytest.raises(SchemaTooNew, match="upgrade Windrow"):

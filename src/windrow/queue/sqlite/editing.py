@@ -32,7 +32,7 @@ def edit_job(work: Work, job_id: str, changes: Mapping[str, Any]) -> Change:
     unknown = changes.keys() - {*_CONTENTS, *_COLUMNS}
     if unknown:
         raise InvalidJob(f"{sorted(unknown)[0]!r} of a job cannot be edited")
-    for table in ("job_live", "job_finished"):
+    for table in ("windrow_job_live", "windrow_job_finished"):
         text = statement("find_editable").format(table=table)
         for found in work.named_rows(text, {"id": job_id}):
             if found["state"] not in _EDITABLE:
@@ -44,7 +44,11 @@ def edit_job(work: Work, job_id: str, changes: Mapping[str, Any]) -> Change:
 
 def _edit(work: Work, table: str, job: dict[str, Any], changes: Mapping[str, Any]) -> Change:
     edited = job | _column_values(changes)
-    if table == "job_live" and "run_at" in changes and job["state"] in ("ready", "scheduled"):
+    if (
+        table == "windrow_job_live"
+        and "run_at" in changes
+        and job["state"] in ("ready", "scheduled")
+    ):
         edited["state"] = due_state(work, edited["run_at"])
     work.run_given(statement("edit_job").format(table=table), edited)
     if any(name in changes for name in _CONTENTS):

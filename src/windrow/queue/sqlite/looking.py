@@ -36,7 +36,8 @@ _CONDITIONS: Final = {
 _ANY_STATE: Final = "j.state IN (SELECT value FROM json_each(:states))"
 # Few jobs are active among many that wait, and the leases name them.
 _ACTIVE: Final = (
-    "j.state = 'active' AND j.seq IN (SELECT h.value FROM lease AS k, json_each(k.job_seqs) AS h)"
+    "j.state = 'active' AND j.seq IN "
+    "(SELECT h.value FROM windrow_lease AS k, json_each(k.job_seqs) AS h)"
 )
 # The first half is the condition of the partial index, word for word, as SQLite wants it.
 _BAD_END: Final = "j.state IN ('failed', 'cancelled') AND j.state = '{state}'"
@@ -48,7 +49,7 @@ def get_jobs(work: Work, ids: Sequence[str]) -> dict[str, Job]:
     condition = "j.id IN (SELECT value FROM json_each(:ids))"
     jobs = [
         job
-        for table in ("job_live", "job_finished")
+        for table in ("windrow_job_live", "windrow_job_finished")
         for job in _select(work, table, [condition], wanted)
     ]
     by_seq = {job.seq: job for job in jobs}
@@ -80,16 +81,16 @@ def list_jobs(work: Work, wanted: JobFilter, after: str | None, limit: int) -> l
 def _parts(states: tuple[JobState, ...] | None) -> Iterator[tuple[str, str]]:
     """The tables to read, each with a condition on the state."""
     if states is None:
-        yield from (("job_live", "true"), ("job_finished", "true"))
+        yield from (("windrow_job_live", "true"), ("windrow_job_finished", "true"))
         return
     chosen = frozenset(states)
     if chosen & LIVE:
-        yield "job_live", _ACTIVE if chosen & LIVE == {JobState.ACTIVE} else _ANY_STATE
+        yield "windrow_job_live", _ACTIVE if chosen & LIVE == {JobState.ACTIVE} else _ANY_STATE
     if chosen & FINAL and chosen & FINAL <= _BAD_ENDS:
         for state in chosen & FINAL:
-            yield "job_finished", _BAD_END.format(state=state.value)
+            yield "windrow_job_finished", _BAD_END.format(state=state.value)
     elif chosen & FINAL:
-        yield "job_finished", _ANY_STATE
+        yield "windrow_job_finished", _ANY_STATE
 
 
 def _select(work: Work, table: str, conditions: Sequence[str], values: dict[str, Any]) -> list[Job]:

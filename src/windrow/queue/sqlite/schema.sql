@@ -1,11 +1,11 @@
 -- What the migrations add up to. Made by `make schema`, compared by a test.
 
-CREATE TABLE blob (
+CREATE TABLE windrow_blob (
   hash TEXT PRIMARY KEY,
   body BLOB NOT NULL
 );
 
-CREATE TABLE job_error (
+CREATE TABLE windrow_job_error (
   number INTEGER PRIMARY KEY,
   seq INTEGER NOT NULL,
   at INTEGER NOT NULL,
@@ -15,9 +15,9 @@ CREATE TABLE job_error (
   traceback TEXT
 );
 
-CREATE INDEX job_error_seq ON job_error (seq);
+CREATE INDEX windrow_job_error_seq ON windrow_job_error (seq);
 
-CREATE TABLE job_finished (
+CREATE TABLE windrow_job_finished (
   seq INTEGER PRIMARY KEY,
   id TEXT NOT NULL,
   queue TEXT NOT NULL,
@@ -46,17 +46,17 @@ CREATE TABLE job_finished (
   error TEXT
 );
 
-CREATE INDEX job_finished_group ON job_finished (group_id, id) WHERE group_id IS NOT NULL;
+CREATE INDEX windrow_job_finished_group ON windrow_job_finished (group_id, id) WHERE group_id IS NOT NULL;
 
-CREATE UNIQUE INDEX job_finished_id ON job_finished (id);
+CREATE UNIQUE INDEX windrow_job_finished_id ON windrow_job_finished (id);
 
-CREATE INDEX job_finished_state ON job_finished (state, id) WHERE state IN ('failed', 'cancelled');
+CREATE INDEX windrow_job_finished_state ON windrow_job_finished (state, id) WHERE state IN ('failed', 'cancelled');
 
-CREATE INDEX job_finished_tenant ON job_finished (tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX windrow_job_finished_tenant ON windrow_job_finished (tenant, id) WHERE tenant IS NOT NULL;
 
-CREATE INDEX job_finished_unique ON job_finished (unique_key, id) WHERE unique_key IS NOT NULL;
+CREATE INDEX windrow_job_finished_unique ON windrow_job_finished (unique_key, id) WHERE unique_key IS NOT NULL;
 
-CREATE TABLE job_group (
+CREATE TABLE windrow_job_group (
   id TEXT PRIMARY KEY,
   state TEXT NOT NULL,
   is_paused INTEGER NOT NULL DEFAULT 0,
@@ -76,9 +76,9 @@ CREATE TABLE job_group (
   ended_at INTEGER
 );
 
-CREATE INDEX job_group_paused ON job_group (id) WHERE is_paused = 1;
+CREATE INDEX windrow_job_group_paused ON windrow_job_group (id) WHERE is_paused = 1;
 
-CREATE TABLE job_live (
+CREATE TABLE windrow_job_live (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL,
   queue TEXT NOT NULL,
@@ -107,20 +107,20 @@ CREATE TABLE job_live (
   error TEXT
 );
 
-CREATE INDEX job_live_group ON job_live (group_id, id, state) WHERE group_id IS NOT NULL;
+CREATE INDEX windrow_job_live_group ON windrow_job_live (group_id, id, state) WHERE group_id IS NOT NULL;
 
-CREATE UNIQUE INDEX job_live_id ON job_live (id);
+CREATE UNIQUE INDEX windrow_job_live_id ON windrow_job_live (id);
 
-CREATE INDEX job_live_ready ON job_live (queue, priority DESC, seq) WHERE state = 'ready';
+CREATE INDEX windrow_job_live_ready ON windrow_job_live (queue, priority DESC, seq) WHERE state = 'ready';
 
-CREATE INDEX job_live_scheduled ON job_live (run_at) WHERE state = 'scheduled';
+CREATE INDEX windrow_job_live_scheduled ON windrow_job_live (run_at) WHERE state = 'scheduled';
 
-CREATE INDEX job_live_tenant ON job_live (tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX windrow_job_live_tenant ON windrow_job_live (tenant, id) WHERE tenant IS NOT NULL;
 
-CREATE UNIQUE INDEX job_live_unique ON job_live (unique_key, ifnull(tenant, x''), is_follower)
+CREATE UNIQUE INDEX windrow_job_live_unique ON windrow_job_live (unique_key, ifnull(tenant, x''), is_follower)
 WHERE unique_key IS NOT NULL;
 
-CREATE TABLE job_payload (
+CREATE TABLE windrow_job_payload (
   seq INTEGER PRIMARY KEY,
   payload TEXT NOT NULL,
   headers TEXT,
@@ -128,7 +128,7 @@ CREATE TABLE job_payload (
   is_cleaned INTEGER NOT NULL DEFAULT 0
 );
 
-CREATE TABLE job_progress (
+CREATE TABLE windrow_job_progress (
   seq INTEGER PRIMARY KEY,
   percent INTEGER NOT NULL,
   message TEXT,
@@ -136,16 +136,16 @@ CREATE TABLE job_progress (
   updated_at INTEGER NOT NULL
 );
 
-CREATE TABLE job_result (
+CREATE TABLE windrow_job_result (
   seq INTEGER PRIMARY KEY,
   result TEXT,
   blob_hash TEXT,
   is_cleaned INTEGER NOT NULL DEFAULT 0
 );
 
-CREATE INDEX job_result_blob ON job_result (blob_hash) WHERE blob_hash IS NOT NULL;
+CREATE INDEX windrow_job_result_blob ON windrow_job_result (blob_hash) WHERE blob_hash IS NOT NULL;
 
-CREATE TABLE lease (
+CREATE TABLE windrow_lease (
   token TEXT PRIMARY KEY,
   worker TEXT NOT NULL,
   seconds INTEGER NOT NULL,
@@ -155,27 +155,27 @@ CREATE TABLE lease (
   job_seqs TEXT NOT NULL
 ) WITHOUT ROWID;
 
-CREATE INDEX lease_expiry ON lease (expires_at);
+CREATE INDEX windrow_lease_expiry ON windrow_lease (expires_at);
 
-CREATE TABLE migration (
+CREATE TABLE windrow_migration (
   version INTEGER PRIMARY KEY,
   name TEXT NOT NULL,
   applied_at INTEGER NOT NULL
 );
 
-CREATE TABLE queue (
+CREATE TABLE windrow_queue (
   name TEXT PRIMARY KEY,
   is_paused INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
-CREATE TABLE tally (
+CREATE TABLE windrow_tally (
   queue TEXT NOT NULL,
   state TEXT NOT NULL,
   count INTEGER NOT NULL,
   PRIMARY KEY (queue, state)
 ) WITHOUT ROWID;
 
-CREATE VIEW job AS
-SELECT * FROM job_live
+CREATE VIEW windrow_job AS
+SELECT * FROM windrow_job_live
 UNION ALL
-SELECT * FROM job_finished;
+SELECT * FROM windrow_job_finished;

@@ -34,14 +34,14 @@ def plan(database: sqlite3.Connection, sql: str) -> str:
 def test_claim_walks_the_ready_index_in_its_order(database: sqlite3.Connection) -> None:
     steps = plan(database, statement("claim_jobs"))
 
-    assert "SEARCH j USING INDEX job_live_ready (queue=?)" in steps
+    assert "SEARCH j USING INDEX windrow_job_live_ready (queue=?)" in steps
     assert "TEMP B-TREE" not in steps
 
 
 def test_stage_walks_the_scheduled_index_in_its_order(database: sqlite3.Connection) -> None:
     steps = plan(database, statement("stage_jobs"))
 
-    assert "job_live USING INDEX job_live_scheduled (run_at<?)" in steps
+    assert "windrow_job_live USING INDEX windrow_job_live_scheduled (run_at<?)" in steps
     assert "TEMP B-TREE" not in steps
 
 
@@ -50,7 +50,7 @@ def test_ready_queues_are_found_by_stepping_through_the_index(
 ) -> None:
     steps = plan(database, statement("list_ready_queues"))
 
-    assert "SEARCH j USING INDEX job_live_ready (queue>?)" in steps
+    assert "SEARCH j USING INDEX windrow_job_live_ready (queue>?)" in steps
     assert "SCAN j" not in steps
 
 
@@ -59,13 +59,13 @@ def test_oldest_ready_job_is_found_by_stepping_through_the_index(
 ) -> None:
     steps = plan(database, statement("find_oldest_ready"))
 
-    assert "job_live_ready (queue=? AND priority<?)" in steps
-    assert "job_live_ready (queue=? AND priority=?)" in steps
+    assert "windrow_job_live_ready (queue=? AND priority<?)" in steps
+    assert "windrow_job_live_ready (queue=? AND priority=?)" in steps
 
 
 @pytest.mark.parametrize("name", ["find_holders", "find_followers"])
 def test_keys_are_looked_up_whole(database: sqlite3.Connection, name: str) -> None:
-    assert "job_live_unique (unique_key=? AND <expr>=?" in plan(database, statement(name))
+    assert "windrow_job_live_unique (unique_key=? AND <expr>=?" in plan(database, statement(name))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,9 @@ def test_keys_are_looked_up_whole(database: sqlite3.Connection, name: str) -> No
 def test_jobs_are_never_searched_for_by_reading_them_all(
     database: sqlite3.Connection, name: str
 ) -> None:
-    assert not re.search(r"SCAN (j|job_live|job_finished)\b", plan(database, statement(name)))
+    assert not re.search(
+        r"SCAN (j|windrow_job_live|windrow_job_finished)\b", plan(database, statement(name))
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_jobs_are_never_searched_for_by_reading_them_all(
         ("queue", "{table}_id (id<?)"),
     ],
 )
-@pytest.mark.parametrize("table", ["job_live", "job_finished"])
+@pytest.mark.parametrize("table", ["windrow_job_live", "windrow_job_finished"])
 def test_lists_use_an_index(
     database: sqlite3.Connection, table: str, field: str, index: str
 ) -> None:
@@ -102,5 +104,5 @@ def test_lists_of_bad_ends_use_their_index(database: sqlite3.Connection, state: 
     conditions = f"{condition} AND j.id < :after"
     steps = plan(database, statement("list_jobs").format(table=table, conditions=conditions))
 
-    assert "job_finished_state (state=? AND id<?)" in steps
+    assert "windrow_job_finished_state (state=? AND id<?)" in steps
     assert "TEMP B-TREE" not in steps

@@ -1,16 +1,16 @@
--- The queue. A job's row lives in job_live until it ends and then moves to job_finished, so that the
+-- The queue. A job's row lives in windrow_job_live until it ends and then moves to windrow_job_finished, so that the
 -- hot table stays as small as the work at hand. What is big or seldom read stays beside it, under the
 -- job's seq, and never moves: payload, result, history, progress.
 --
 -- Times are microseconds since 1970 in UTC, ids are UUIDs as text, flags are 0 and 1.
 
-CREATE TABLE migration (
+CREATE TABLE windrow_migration (
   version INTEGER PRIMARY KEY,
   name TEXT NOT NULL,
   applied_at INTEGER NOT NULL
 );
 
-CREATE TABLE job_live (
+CREATE TABLE windrow_job_live (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL,
   queue TEXT NOT NULL,
@@ -39,23 +39,23 @@ CREATE TABLE job_live (
   error TEXT
 );
 
-CREATE UNIQUE INDEX job_live_id ON job_live (id);
+CREATE UNIQUE INDEX windrow_job_live_id ON windrow_job_live (id);
 
 -- The claim's order. Only claimable rows are in it, so nothing else stands in the claim's way.
-CREATE INDEX job_live_ready ON job_live (queue, priority DESC, seq) WHERE state = 'ready';
+CREATE INDEX windrow_job_live_ready ON windrow_job_live (queue, priority DESC, seq) WHERE state = 'ready';
 
-CREATE INDEX job_live_scheduled ON job_live (run_at) WHERE state = 'scheduled';
+CREATE INDEX windrow_job_live_scheduled ON windrow_job_live (run_at) WHERE state = 'scheduled';
 
 -- No tenant is a tenant of its own here: an empty blob, which equals no text.
-CREATE UNIQUE INDEX job_live_unique ON job_live (unique_key, ifnull(tenant, x''), is_follower)
+CREATE UNIQUE INDEX windrow_job_live_unique ON windrow_job_live (unique_key, ifnull(tenant, x''), is_follower)
 WHERE unique_key IS NOT NULL;
 
 -- With the state in it, members are counted from the index alone.
-CREATE INDEX job_live_group ON job_live (group_id, id, state) WHERE group_id IS NOT NULL;
+CREATE INDEX windrow_job_live_group ON windrow_job_live (group_id, id, state) WHERE group_id IS NOT NULL;
 
-CREATE INDEX job_live_tenant ON job_live (tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX windrow_job_live_tenant ON windrow_job_live (tenant, id) WHERE tenant IS NOT NULL;
 
-CREATE TABLE job_finished (
+CREATE TABLE windrow_job_finished (
   seq INTEGER PRIMARY KEY,
   id TEXT NOT NULL,
   queue TEXT NOT NULL,
@@ -84,23 +84,23 @@ CREATE TABLE job_finished (
   error TEXT
 );
 
-CREATE UNIQUE INDEX job_finished_id ON job_finished (id);
+CREATE UNIQUE INDEX windrow_job_finished_id ON windrow_job_finished (id);
 
 -- A completed job, the usual end, has no entry here.
-CREATE INDEX job_finished_state ON job_finished (state, id) WHERE state IN ('failed', 'cancelled');
+CREATE INDEX windrow_job_finished_state ON windrow_job_finished (state, id) WHERE state IN ('failed', 'cancelled');
 
-CREATE INDEX job_finished_group ON job_finished (group_id, id) WHERE group_id IS NOT NULL;
+CREATE INDEX windrow_job_finished_group ON windrow_job_finished (group_id, id) WHERE group_id IS NOT NULL;
 
-CREATE INDEX job_finished_tenant ON job_finished (tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX windrow_job_finished_tenant ON windrow_job_finished (tenant, id) WHERE tenant IS NOT NULL;
 
-CREATE INDEX job_finished_unique ON job_finished (unique_key, id) WHERE unique_key IS NOT NULL;
+CREATE INDEX windrow_job_finished_unique ON windrow_job_finished (unique_key, id) WHERE unique_key IS NOT NULL;
 
-CREATE VIEW job AS
-SELECT * FROM job_live
+CREATE VIEW windrow_job AS
+SELECT * FROM windrow_job_live
 UNION ALL
-SELECT * FROM job_finished;
+SELECT * FROM windrow_job_finished;
 
-CREATE TABLE job_payload (
+CREATE TABLE windrow_job_payload (
   seq INTEGER PRIMARY KEY,
   payload TEXT NOT NULL,
   headers TEXT,
@@ -109,21 +109,21 @@ CREATE TABLE job_payload (
 );
 
 -- Either the result itself or the hash of the blob that has it.
-CREATE TABLE job_result (
+CREATE TABLE windrow_job_result (
   seq INTEGER PRIMARY KEY,
   result TEXT,
   blob_hash TEXT,
   is_cleaned INTEGER NOT NULL DEFAULT 0
 );
 
-CREATE INDEX job_result_blob ON job_result (blob_hash) WHERE blob_hash IS NOT NULL;
+CREATE INDEX windrow_job_result_blob ON windrow_job_result (blob_hash) WHERE blob_hash IS NOT NULL;
 
-CREATE TABLE blob (
+CREATE TABLE windrow_blob (
   hash TEXT PRIMARY KEY,
   body BLOB NOT NULL
 );
 
-CREATE TABLE job_error (
+CREATE TABLE windrow_job_error (
   number INTEGER PRIMARY KEY,
   seq INTEGER NOT NULL,
   at INTEGER NOT NULL,
@@ -133,9 +133,9 @@ CREATE TABLE job_error (
   traceback TEXT
 );
 
-CREATE INDEX job_error_seq ON job_error (seq);
+CREATE INDEX windrow_job_error_seq ON windrow_job_error (seq);
 
-CREATE TABLE job_progress (
+CREATE TABLE windrow_job_progress (
   seq INTEGER PRIMARY KEY,
   percent INTEGER NOT NULL,
   message TEXT,
@@ -144,7 +144,7 @@ CREATE TABLE job_progress (
 );
 
 -- One per claim and lease length; it goes with the last of its jobs (pending) that ends.
-CREATE TABLE lease (
+CREATE TABLE windrow_lease (
   token TEXT PRIMARY KEY,
   worker TEXT NOT NULL,
   seconds INTEGER NOT NULL,
@@ -154,9 +154,9 @@ CREATE TABLE lease (
   job_seqs TEXT NOT NULL
 ) WITHOUT ROWID;
 
-CREATE INDEX lease_expiry ON lease (expires_at);
+CREATE INDEX windrow_lease_expiry ON windrow_lease (expires_at);
 
-CREATE TABLE job_group (
+CREATE TABLE windrow_job_group (
   id TEXT PRIMARY KEY,
   state TEXT NOT NULL,
   is_paused INTEGER NOT NULL DEFAULT 0,
@@ -176,14 +176,14 @@ CREATE TABLE job_group (
   ended_at INTEGER
 );
 
-CREATE INDEX job_group_paused ON job_group (id) WHERE is_paused = 1;
+CREATE INDEX windrow_job_group_paused ON windrow_job_group (id) WHERE is_paused = 1;
 
-CREATE TABLE queue (
+CREATE TABLE windrow_queue (
   name TEXT PRIMARY KEY,
   is_paused INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
-CREATE TABLE tally (
+CREATE TABLE windrow_tally (
   queue TEXT NOT NULL,
   state TEXT NOT NULL,
   count INTEGER NOT NULL,

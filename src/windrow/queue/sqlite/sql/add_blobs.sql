@@ -1,3 +1,3 @@
 -- A large result, kept once however many jobs have it.
 -- :hash :body
-INSERT INTO blob (hash, body) VALUES (:hash, :body) ON CONFLICT (hash) DO NOTHING
+INSERT INTO windrow_blob (hash, body) VALUES (:hash, :body) ON CONFLICT (hash) DO NOTHING

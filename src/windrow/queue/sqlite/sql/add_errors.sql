@@ -1,4 +1,4 @@
 -- A line of a job's error history.
 -- :seq :at :reason :type :message :traceback
-INSERT INTO job_error (seq, at, reason, type, message, traceback)
+INSERT INTO windrow_job_error (seq, at, reason, type, message, traceback)
 VALUES (:seq, :at, :reason, :type, :message, :traceback)

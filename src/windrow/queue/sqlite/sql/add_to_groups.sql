@@ -1,3 +1,3 @@
 -- Members join a group.
 -- :id :count
-UPDATE job_group SET added = added + :count, pending = pending + :count WHERE id = :id
+UPDATE windrow_job_group SET added = added + :count, pending = pending + :count WHERE id = :id

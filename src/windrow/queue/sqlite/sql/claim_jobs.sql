@@ -6,12 +6,12 @@ SELECT
   j.id, j.seq, j.queue, j.kind, j.priority, j.attempts, j.crashes, j.runs, j.max_attempts,
   j.max_crashes, j.created_at, j.run_at, j.tenant, j.group_id, j.root_of, j.unique_key, j.error,
   j.lease_seconds, j.retention_seconds, p.payload, p.headers, p.tags, p.is_cleaned
-FROM job_live AS j INDEXED BY job_live_ready
-CROSS JOIN job_payload AS p ON p.seq = j.seq
+FROM windrow_job_live AS j INDEXED BY windrow_job_live_ready
+CROSS JOIN windrow_job_payload AS p ON p.seq = j.seq
 WHERE j.queue = :queue
   AND j.state = 'ready'
   AND (:kinds IS NULL OR j.kind IN (SELECT value FROM json_each(:kinds)))
   AND (:tenants IS NULL OR j.tenant IN (SELECT value FROM json_each(:tenants)))
-  AND (j.group_id IS NULL OR j.group_id NOT IN (SELECT id FROM job_group WHERE is_paused = 1))
+  AND (j.group_id IS NULL OR j.group_id NOT IN (SELECT id FROM windrow_job_group WHERE is_paused = 1))
 ORDER BY j.priority DESC, j.seq
 LIMIT :limit

@@ -1,3 +1,3 @@
 -- A group is no longer held open.
 -- :id
-UPDATE job_group SET is_open = 0 WHERE id = :id
+UPDATE windrow_job_group SET is_open = 0 WHERE id = :id

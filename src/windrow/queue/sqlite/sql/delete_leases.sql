@@ -1,3 +1,3 @@
 -- Leases that hold no job any more.
 -- :tokens json array
-DELETE FROM lease WHERE token IN (SELECT value FROM json_each(:tokens)) AND pending <= 0
+DELETE FROM windrow_lease WHERE token IN (SELECT value FROM json_each(:tokens)) AND pending <= 0

@@ -1,3 +1,3 @@
 -- What deleted jobs carried.
 -- :seqs json array
-DELETE FROM job_payload WHERE seq IN (SELECT value FROM json_each(:seqs))
+DELETE FROM windrow_job_payload WHERE seq IN (SELECT value FROM json_each(:seqs))

@@ -1,3 +1,3 @@
 -- The progress of deleted jobs.
 -- :seqs json array
-DELETE FROM job_progress WHERE seq IN (SELECT value FROM json_each(:seqs))
+DELETE FROM windrow_job_progress WHERE seq IN (SELECT value FROM json_each(:seqs))

@@ -1,3 +1,3 @@
 -- Results of jobs; returns the hashes of the blobs they named.
 -- :seqs json array
-DELETE FROM job_result WHERE seq IN (SELECT value FROM json_each(:seqs)) RETURNING blob_hash
+DELETE FROM windrow_job_result WHERE seq IN (SELECT value FROM json_each(:seqs)) RETURNING blob_hash

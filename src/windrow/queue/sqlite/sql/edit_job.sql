@@ -1,5 +1,5 @@
 -- New values for a job. The expiry of a finished one follows its retention.
--- {table} job_live or job_finished, :seq :state :kind :queue :priority :run_at :max_attempts
+-- {table} windrow_job_live or windrow_job_finished, :seq :state :kind :queue :priority :run_at :max_attempts
 -- :max_crashes :lease_seconds :retention_seconds
 UPDATE {table}
 SET state = :state, kind = :kind, queue = :queue, priority = :priority, run_at = :run_at,

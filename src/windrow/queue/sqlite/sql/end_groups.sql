@@ -1,3 +1,3 @@
 -- A group ends.
 -- :id :state :now
-UPDATE job_group SET state = :state, ended_at = :now, is_open = 0 WHERE id = :id
+UPDATE windrow_job_group SET state = :state, ended_at = :now, is_open = 0 WHERE id = :id

@@ -1,7 +1,7 @@
 -- Live jobs are copied to the finished ones; `remove_jobs` takes them from the live ones, because
 -- SQLite has no DELETE inside a query.
 -- :seqs json array, :state, :error, :attempts to add, :retention seconds (default of the state), :now
-INSERT INTO job_finished (
+INSERT INTO windrow_job_finished (
   seq, id, queue, kind, state, priority, run_at, created_at, started_at, finished_at, expires_at,
   attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds, retention_seconds, tenant,
   group_id, root_of, unique_key, error
@@ -12,5 +12,5 @@ SELECT
   ELSE :now + coalesce(retention_seconds, :retention) * 1000000 END,
   attempts + :attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
   retention_seconds, tenant, group_id, root_of, unique_key, :error
-FROM job_live
+FROM windrow_job_live
 WHERE seq IN (SELECT value FROM json_each(:seqs))

@@ -1,8 +1,8 @@
 -- What can be edited of a job, as it is.
--- {table} job_live or job_finished, :id
+-- {table} windrow_job_live or windrow_job_finished, :id
 -- Returns seq, id, state, and the columns `edit_job` and `replace_payloads` set.
 SELECT
   j.seq, j.id, j.state, j.kind, j.queue, j.priority, j.run_at, j.max_attempts, j.max_crashes,
   j.lease_seconds, j.retention_seconds, p.payload, p.headers, p.tags, p.is_cleaned
-FROM {table} AS j JOIN job_payload AS p ON p.seq = j.seq
+FROM {table} AS j JOIN windrow_job_payload AS p ON p.seq = j.seq
 WHERE j.id = :id

@@ -2,5 +2,5 @@
 -- :ids json array of group ids
 -- Returns id, takes_members.
 SELECT id, ended_at IS NULL AND NOT is_cancelled AS takes_members
-FROM job_group
+FROM windrow_job_group
 WHERE id IN (SELECT value FROM json_each(:ids))

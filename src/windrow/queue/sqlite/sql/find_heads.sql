@@ -3,8 +3,8 @@
 -- Returns queue, priority, seq.
 SELECT q.value, j.priority, j.seq
 FROM json_each(:queues) AS q
-CROSS JOIN job_live AS j ON j.seq = (
-  SELECT head.seq FROM job_live AS head INDEXED BY job_live_ready
+CROSS JOIN windrow_job_live AS j ON j.seq = (
+  SELECT head.seq FROM windrow_job_live AS head INDEXED BY windrow_job_live_ready
   WHERE head.queue = q.value AND head.state = 'ready'
   ORDER BY head.priority DESC, head.seq
   LIMIT 1

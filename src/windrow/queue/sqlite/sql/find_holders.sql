@@ -5,7 +5,7 @@ SELECT
   j.id, j.seq, j.queue, j.state, j.run_at, j.created_at, j.tenant, j.group_id, j.unique_key,
   j.is_follower
 FROM json_each(:keys) AS k
-CROSS JOIN job_live AS j INDEXED BY job_live_unique
+CROSS JOIN windrow_job_live AS j INDEXED BY windrow_job_live_unique
 WHERE j.unique_key = json_extract(k.value, '$[1]')
   AND j.unique_key IS NOT NULL
   AND ifnull(j.tenant, x'') = ifnull(json_extract(k.value, '$[0]'), x'')

@@ -1,2 +1,2 @@
 -- Whether any migration was ever applied.
-SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migration'
+SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'windrow_migration'

@@ -3,17 +3,17 @@
 -- :queue
 -- Returns run_at.
 WITH RECURSIVE head (priority) AS (
-  SELECT max(priority) FROM job_live WHERE state = 'ready' AND queue = :queue
+  SELECT max(priority) FROM windrow_job_live WHERE state = 'ready' AND queue = :queue
   UNION ALL
   SELECT (
-    SELECT max(j.priority) FROM job_live AS j
+    SELECT max(j.priority) FROM windrow_job_live AS j
     WHERE j.state = 'ready' AND j.queue = :queue AND j.priority < head.priority
   )
   FROM head
   WHERE head.priority IS NOT NULL
 )
 SELECT min((
-  SELECT j.run_at FROM job_live AS j INDEXED BY job_live_ready
+  SELECT j.run_at FROM windrow_job_live AS j INDEXED BY windrow_job_live_ready
   WHERE j.state = 'ready' AND j.queue = :queue AND j.priority = head.priority
   ORDER BY j.seq
   LIMIT 1

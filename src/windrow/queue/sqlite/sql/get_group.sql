@@ -4,5 +4,5 @@
 SELECT
   id, state, is_paused, is_open, is_cancelled, reason, added, pending, completed, failed, cancelled,
   root, tenant, finish_job, created_at, ended_at
-FROM job_group
+FROM windrow_job_group
 WHERE id = :id

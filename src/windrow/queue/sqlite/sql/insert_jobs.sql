@@ -1,7 +1,7 @@
 -- A new job.
 -- :seq :id :queue :kind :state :priority :run_at :created_at :max_attempts :max_crashes
 -- :lease_seconds :retention_seconds :tenant :group_id :unique_key :is_follower
-INSERT INTO job_live (
+INSERT INTO windrow_job_live (
   seq, id, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes,
   lease_seconds, retention_seconds, tenant, group_id, unique_key, is_follower
 )

@@ -4,7 +4,7 @@
 SELECT
   ifnull(error, '') AS error, count(*) AS count, min(finished_at) AS first_at,
   max(finished_at) AS last_at, max(id) AS example
-FROM job_finished INDEXED BY job_finished_state
+FROM windrow_job_finished INDEXED BY windrow_job_finished_state
 WHERE state IN ('failed', 'cancelled') AND state = 'failed' AND (:queue IS NULL OR queue = :queue)
 GROUP BY 1
 ORDER BY 2 DESC, 4 DESC

@@ -2,9 +2,9 @@
 -- :tokens json array
 -- Returns id, stop_as.
 SELECT j.id, j.stop_as
-FROM lease AS l
+FROM windrow_lease AS l
 CROSS JOIN json_each(l.job_seqs) AS held
-CROSS JOIN job_live AS j ON j.seq = held.value
+CROSS JOIN windrow_job_live AS j ON j.seq = held.value
 WHERE l.token IN (SELECT value FROM json_each(:tokens))
   AND j.lease = l.token
   AND j.state = 'active'

@@ -1,3 +1,3 @@
 -- Queues that claims pass over.
 -- Returns name.
-SELECT name FROM queue WHERE is_paused = 1
+SELECT name FROM windrow_queue WHERE is_paused = 1

@@ -2,9 +2,9 @@
 -- the next.
 -- Returns queue.
 WITH RECURSIVE found (queue) AS (
-  SELECT min(queue) FROM job_live WHERE state = 'ready'
+  SELECT min(queue) FROM windrow_job_live WHERE state = 'ready'
   UNION ALL
-  SELECT (SELECT min(j.queue) FROM job_live AS j WHERE j.state = 'ready' AND j.queue > found.queue)
+  SELECT (SELECT min(j.queue) FROM windrow_job_live AS j WHERE j.state = 'ready' AND j.queue > found.queue)
   FROM found
   WHERE found.queue IS NOT NULL
 )

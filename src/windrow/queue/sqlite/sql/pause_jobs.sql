@@ -1,3 +1,3 @@
 -- Unclaimed jobs wait for a person.
 -- :seqs json array
-UPDATE job_live SET state = 'paused' WHERE seq IN (SELECT value FROM json_each(:seqs))
+UPDATE windrow_job_live SET state = 'paused' WHERE seq IN (SELECT value FROM json_each(:seqs))

@@ -1,3 +1,3 @@
 -- Jobs of a lease are no longer held.
 -- :token :count
-UPDATE lease SET pending = pending - :count WHERE token = :token
+UPDATE windrow_lease SET pending = pending - :count WHERE token = :token

@@ -1,7 +1,7 @@
 -- A waiting job takes the contents of a newer one; it keeps its id, its place and its history.
 -- :seq :queue :kind :state :priority :run_at :max_attempts :max_crashes :lease_seconds
 -- :retention_seconds
-UPDATE job_live
+UPDATE windrow_job_live
 SET queue = :queue, kind = :kind, state = :state, priority = :priority, run_at = :run_at,
   max_attempts = :max_attempts, max_crashes = :max_crashes, lease_seconds = :lease_seconds,
   retention_seconds = :retention_seconds, attempts = 0, crashes = 0

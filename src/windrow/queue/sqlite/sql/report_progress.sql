@@ -1,6 +1,6 @@
 -- Progress never goes back; counters are merged over the former ones.
 -- :seq :percent or null :message or null :counters (json object) :now
-INSERT INTO job_progress (seq, percent, message, counters, updated_at)
+INSERT INTO windrow_job_progress (seq, percent, message, counters, updated_at)
 VALUES (:seq, ifnull(:percent, 0), :message, :counters, :now)
 ON CONFLICT (seq) DO UPDATE SET
   percent = max(percent, ifnull(:percent, 0)),

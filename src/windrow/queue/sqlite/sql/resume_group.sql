@@ -1,3 +1,3 @@
 -- Claims look at the members again.
 -- :id
-UPDATE job_group SET is_paused = 0 WHERE id = :id
+UPDATE windrow_job_group SET is_paused = 0 WHERE id = :id

@@ -1,6 +1,6 @@
 -- Paused jobs go on: claimable when due, and held while the job they follow is there.
 -- :seqs json array, :now
-UPDATE job_live
+UPDATE windrow_job_live
 SET state = CASE
   WHEN is_follower THEN 'held'
   WHEN run_at <= :now THEN 'ready'

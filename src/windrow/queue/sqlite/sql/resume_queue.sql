@@ -1,3 +1,3 @@
 -- Claims look at the queue again.
 -- :name
-UPDATE queue SET is_paused = 0 WHERE name = :name
+UPDATE windrow_queue SET is_paused = 0 WHERE name = :name

@@ -1,7 +1,7 @@
 -- Members of a group ended, were retried or deleted.
 -- :id and what to add to :pending :completed :failed :cancelled
 -- Returns the fields of `rows.GroupRecord`.
-UPDATE job_group
+UPDATE windrow_job_group
 SET pending = pending + :pending, completed = completed + :completed, failed = failed + :failed,
   cancelled = cancelled + :cancelled
 WHERE id = :id
