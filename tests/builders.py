@@ -23,6 +23,8 @@ from windrow.queue.store import (
 )
 
 EVERYTHING = JobFilter()
+# Well formed and nobody's; fixed, so that xdist's workers name parametrised tests alike.
+UNKNOWN_ID = "0190a0b0-0000-7000-8000-000000000000"
 
 
 def raw(value: Any) -> msgspec.Raw:

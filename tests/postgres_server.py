@@ -34,6 +34,8 @@ from psycopg import sql
 URL_VARIABLE = "WINDROW_TEST_POSTGRES_URL"
 OLDEST_VERSION = 15
 SYSTEM_FOLDER = Path("/usr/lib/postgresql")
+MEMORY_FOLDER = Path("/dev/shm")
+MEMORY_BYTES = 3 * 1024**3
 UNPRIVILEGED_ACCOUNTS = ("postgres", "nobody")
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
@@ -46,7 +48,7 @@ TEST_SETTINGS = {
     "full_page_writes": "off",
     "shared_buffers": "128MB",
     "max_connections": "200",
-    "max_wal_size": "4GB",
+    "max_wal_size": "1GB",
     "checkpoint_timeout": "30min",
 }
 
@@ -178,7 +180,7 @@ class PostgresServer:
         )
 
     def _make_folder(self) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="windrow-postgres-"))
+        folder = Path(tempfile.mkdtemp(prefix="windrow-postgres-", dir=_fast_folder()))
         self._give_away(folder)
         return folder
 
@@ -339,6 +341,18 @@ def _unprivileged_account() -> pwd.struct_passwd | None:
         f"Postgres refuses to run as root, and this system has none of the accounts "
         f"{', '.join(UNPRIVILEGED_ACCOUNTS)}: run the tests as another user."
     )
+
+
+def _fast_folder() -> Path | None:
+    """Memory, where there is room for a cluster and programs may be run from it.
+
+    Copying a template of 300 small files took 30 ms there and 500 ms on a disk.
+    """
+    if not MEMORY_FOLDER.is_dir() or not os.access(MEMORY_FOLDER, os.W_OK):
+        return None
+    found = os.statvfs(MEMORY_FOLDER)
+    has_room = found.f_bavail * found.f_frsize >= MEMORY_BYTES
+    return MEMORY_FOLDER if has_room and not found.f_flag & os.ST_NOEXEC else None
 
 
 def _free_port() -> int:

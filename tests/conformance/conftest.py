@@ -34,10 +34,13 @@ def empty_url(store_name: str, request: pytest.FixtureRequest, tmp_path: Path) -
 
 @pytest.fixture
 def run_sql(store_name: str, store_url: str) -> Iterator[RunSql]:
-    """Run one statement beside the store, on a connection of our own, and commit it."""
+    """Run one statement beside the store, on a connection of our own, and commit it. Windrow's
+    tables are written `windrow.job`; SQLite, without schemas, has a prefix instead."""
     connection: Any = connect_beside(store_name, store_url)
 
     def run(sql: str) -> list[tuple[Any, ...]]:
+        if store_name == "sqlite":
+            sql = sql.replace("windrow.", "windrow_")
         cursor = connection.execute(sql)
         return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
@@ -47,8 +50,7 @@ def run_sql(store_name: str, store_url: str) -> Iterator[RunSql]:
 
 def connect_beside(store_name: str, url: str) -> Any:
     if store_name == "postgres":
-        options = "-c search_path=public,windrow"
-        return psycopg.connect(url, autocommit=True, options=options)
+        return psycopg.connect(url, autocommit=True)
     return sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
 
 

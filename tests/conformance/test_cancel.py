@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import (
+    UNKNOWN_ID,
     accept,
     add,
     add_and_claim,
@@ -24,7 +25,6 @@ from tests.builders import (
     states,
 )
 from windrow.clock import FakeClock
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.store import Change, Store
 
@@ -127,7 +127,7 @@ async def test_cancellation_overrides_a_pause_of_a_running_job(store: Store) -> 
     assert await state(store, job.id) == JobState.CANCELLED
 
 
-@pytest.mark.parametrize("unknown", [new_id(), "no uuid", ""])
+@pytest.mark.parametrize("unknown", [UNKNOWN_ID, "no uuid", ""])
 async def test_unknown_job_is_told_as_not_there(store: Store, unknown: str) -> None:
     known = await add(store)
     changes = await store.cancel_jobs([unknown, known], "no")

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.builders import (
+    UNKNOWN_ID,
     accept,
     add,
     add_and_claim,
@@ -58,7 +59,7 @@ async def test_new_group_is_empty_and_active(store: Store, clock: FakeClock) -> 
     assert await store.get_group(made.id) == made
 
 
-@pytest.mark.parametrize("group_id", [new_id(), "no uuid", ""])
+@pytest.mark.parametrize("group_id", [UNKNOWN_ID, "no uuid", ""])
 async def test_unknown_group_is_not_found(store: Store, group_id: str) -> None:
     assert await store.get_group(group_id) is None
     for verb in (store.close_group, store.pause_group, store.resume_group):

@@ -137,7 +137,8 @@ async def test_newer_database_is_left_as_it_is(
 
 async def pretend_version(store_name: str, url: str, version: int) -> None:
     connection = connect_beside(store_name, url)
-    connection.execute(f"update migration set version = {version}")
+    table = {"sqlite": "windrow_migration", "postgres": "windrow.migration"}[store_name]
+    connection.execute(f"update {table} set version = {version}")
     connection.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import (
+    UNKNOWN_ID,
     accept,
     add,
     add_and_claim,
@@ -24,7 +25,6 @@ from tests.builders import (
     wish,
 )
 from windrow.clock import FakeClock
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.store import Change, Store
 
@@ -144,7 +144,7 @@ async def test_ready_job_cannot_be_resumed(store: Store) -> None:
     assert await state(store, job_id) == JobState.READY
 
 
-@pytest.mark.parametrize("unknown", [new_id(), "no uuid", ""])
+@pytest.mark.parametrize("unknown", [UNKNOWN_ID, "no uuid", ""])
 async def test_unknown_job_is_told_as_not_there(store: Store, unknown: str) -> None:
     for verb in (store.pause_jobs, store.resume_jobs):
         changes = await verb([unknown])

@@ -14,11 +14,13 @@ from tests.builders import (
     claim,
     complete,
     completion,
+    finish_of,
     get,
     ids,
 )
 from tests.conformance.test_insert import UGLY
 from windrow.queue.codec import encode
+from windrow.queue.job import JobState
 from windrow.queue.store import Store
 
 MIB = 1024 * 1024
@@ -51,36 +53,28 @@ async def test_equal_large_results_share_a_blob(store: Store, run_sql) -> None:
     await complete(store, jobs[2], other)
 
     assert [(await get(store, job.id)).result for job in jobs] == [large, large, other]
-    assert run_sql("select count(*) from blob") == [(2,)]
+    assert run_sql("select count(*) from windrow.blob") == [(2,)]
 
 
 async def test_blob_is_named_by_the_hash_of_its_content(store: Store, run_sql) -> None:
     job = await add_and_claim(store)
     large = "x" * 2 * MIB
     await complete(store, job, large)
-    [(name,)] = run_sql("select hash from blob")
+    [(name,)] = run_sql("select hash from windrow.blob")
 
     digest = hashlib.sha256(msgspec.json.encode(large))
     assert name in (digest.hexdigest(), digest.digest())
 
 
-async def test_cleaned_result_is_flagged(store: Store) -> None:
-    """A result is stored, NUL characters and all, and says that it was cleaned."""
+async def test_cleaned_result_is_kept_with_replacements_and_flagged(store: Store) -> None:
     job = await add_and_claim(store)
     cleaned = encode({"text": "a\x00b\ud800c"}, "result")
-    await accept(store, completion(job, result_is_cleaned=cleaned.is_cleaned))
     assert cleaned.is_cleaned
+    end = finish_of(job, JobState.COMPLETED, result=cleaned.json, result_is_cleaned=True)
+    await accept(store, end)
+    done = await get(store, job.id)
 
-    assert (await get(store, job.id)).is_cleaned
-
-
-async def test_cleaned_result_is_read_with_replacements(store: Store) -> None:
-    job = await add_and_claim(store)
-    cleaned = encode({"text": "a\x00b"}, "result")
-    result = msgspec.json.decode(cleaned.json)
-    await complete(store, job, result, result_is_cleaned=True)
-
-    assert (await get(store, job.id)).result == {"text": "a\ufffdb"}
+    assert (done.result, done.is_cleaned) == ({"text": "a\ufffdb\ufffdc"}, True)
 
 
 async def test_result_that_only_spells_a_nul_is_kept(store: Store) -> None:

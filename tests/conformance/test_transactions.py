@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.builders import (
@@ -25,8 +27,8 @@ from tests.builders import (
 from tests.callers import Caller
 from windrow.clock import FakeClock
 from windrow.errors import GroupEnded, WindrowError
-from windrow.queue.job import Job, JobState
-from windrow.queue.store import JobTransaction, Store
+from windrow.queue.job import JobState
+from windrow.queue.store import Finish, JobTransaction, Store
 
 pytestmark = pytest.mark.usefixtures("effects")
 
@@ -94,36 +96,50 @@ async def test_rolled_back_transaction_leaves_the_job_running(
     await accept(store, completion(job))
 
 
-async def test_effect_that_fails_fails_the_finish_whole(
-    store: Store, run_sql, parameter: str
-) -> None:
+async def test_effect_that_fails_fails_the_finish_whole(store: Store, run_sql) -> None:
     job = await add_and_claim(store)
     run_sql("insert into effect values ('done')")
-
-    async def finish() -> None:
-        tx = await noted(store, parameter)
-        await store.finish_jobs([completion(job, then=(row(queue="then"),))], tx=tx)
-
+    then = row()
     with pytest.raises(WindrowError):
-        await finish()
+        await finish_with(
+            store, completion(job, then=(then,)), "insert into effect values ('done')"
+        )
+
     assert await state(store, job.id) == JobState.ACTIVE
-    assert await claim(store, 9, "then") == []
+    assert not await exists(store, then.id)
 
 
 async def test_store_works_on_after_a_failed_effect(store: Store, run_sql, parameter: str) -> None:
     job = await add_and_claim(store)
-    with pytest.raises(WindrowError):
-        await finish_with(store, job, "insert into no_such_table values (1)")
+    for _ in range(20):
+        with pytest.raises(WindrowError):
+            await finish_with(store, completion(job), "insert into no_such_table values (1)")
 
     tx = await noted(store, parameter)
     assert (await store.finish_jobs([completion(job)], tx=tx)).lost == ()
     assert run_sql("select note from effect") == [("done",)]
 
 
-async def finish_with(store: Store, job: Job, sql: str) -> None:
+async def finish_with(store: Store, finish: Finish, sql: str) -> None:
+    """Whether a statement fails when it is executed or with the finish is the store's business."""
     tx = await store.begin()
-    await tx.execute(sql)
-    await store.finish_jobs([completion(job)], tx=tx)
+    try:
+        await tx.execute(sql)
+        await store.finish_jobs([finish], tx=tx)
+    except BaseException:
+        await tx.rollback()
+        raise
+
+
+async def test_closing_the_store_rolls_back_what_was_left_open(
+    store: Store, open_another, run_sql, parameter: str
+) -> None:
+    other = await open_another()
+    await noted(other, parameter)
+    async with asyncio.timeout(20):
+        await other.close()
+
+    assert run_sql("select note from effect") == []
 
 
 async def test_several_statements_take_effect_in_order(

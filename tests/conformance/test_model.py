@@ -1,0 +1,436 @@
+"""Any sequence of verbs on a store, compared with the model of the contract after every step.
+
+Stale tokens, repeated finishes and late replies are part of it: a run once claimed may be finished
+at any later time. What the contract does not decide is not done here (see the `assume`s).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, assume, reject, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.builders import boom, row, tallied
+from tests.conformance.model import MJob, Model, Refused, Undecided
+from windrow.clock import FakeClock
+from windrow.errors import WindrowError
+from windrow.queue.ids import new_id
+from windrow.queue.job import JobState
+from windrow.queue.store import Claim, Finish, GroupRow, JobRow, Store, open_store
+
+T = TypeVar("T")
+S = JobState
+
+# Examples of so many steps, sized so that both stores together take well under a minute.
+STEPS = 40
+EXAMPLES = {"sqlite": 250, "postgres": 25}
+
+QUEUES = st.sampled_from(["a", "b"])
+SOME_QUEUES = st.sampled_from([None, ("a",), ("b",), ("a", "b")])
+# A hundredth more each time: no sum of a few is the whole length of a lease.
+SECONDS = st.sampled_from([0.01, 1.01, 7.03, 33.07, 61.01])
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A job to insert, drawn before it is known which groups there are."""
+
+    queue: str
+    priority: int
+    delay: float
+    unique: str | None
+    mode: str
+    tenant: str | None
+    group: int | None
+    lease: int | None
+    max_crashes: int
+
+
+WANTED = st.builds(
+    Wanted,
+    queue=QUEUES,
+    priority=st.sampled_from([-3, 5, 9]),
+    delay=st.sampled_from([0.0, 0.0, 0.0, 20.0]),
+    unique=st.sampled_from([None, "k", "k", "l"]),
+    mode=st.sampled_from(["return", "reject", "replace", "follow", "follow"]),
+    tenant=st.sampled_from([None, None, "t"]),
+    group=st.none() | st.integers(0, 5),
+    lease=st.sampled_from([None, None, 20]),
+    max_crashes=st.sampled_from([1, 2, 5]),
+)
+ENDS = st.sampled_from([S.COMPLETED, S.COMPLETED, S.FAILED, S.CANCELLED, S.READY, S.READY])
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Drives one store on a database of its own."""
+
+    make_url: Callable[[], str]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self.clock = FakeClock()
+        self.model = Model(self.clock.now())
+        self.store: Store = self.run(open_store(self.make_url(), clock=self.clock))
+        self.runs: list[tuple[str, str]] = []  # every (job id, token) that was ever claimed
+        self.deleted: set[str] = set()
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(call)
+
+    def teardown(self) -> None:
+        self.run(self.store.close())
+        self.runner.close()
+
+    @initialize(first=st.lists(WANTED, min_size=1, max_size=3))
+    def start(self, first: list[Wanted]) -> None:
+        self.insert(first)
+
+    # inserting
+
+    @rule(wanted=st.lists(WANTED, min_size=1, max_size=3))
+    def insert(self, wanted: list[Wanted]) -> None:
+        rows = [self.to_row(one) for one in wanted]
+        expected = copy.deepcopy(self.model)
+        outcomes = self.expect_inserts(expected, rows)
+        if isinstance(outcomes, Refused):
+            with pytest.raises(WindrowError) as error:
+                self.run(self.store.insert_jobs(rows))
+            assert type(error.value).__name__ == outcomes.reason
+            return
+        inserted = self.run(self.store.insert_jobs(rows))
+        self.model = expected
+
+        assert [(one.outcome, one.id) for one in inserted] == outcomes
+        for one in inserted:
+            assert one.state == self.model.jobs[one.id].state
+            if one.outcome == "inserted":
+                self.model.jobs[one.id].seq = one.seq
+
+    def expect_inserts(
+        self, expected: Model, rows: list[JobRow]
+    ) -> list[tuple[str, str]] | Refused:
+        try:
+            return [expected.insert(new, expected.next_seq()) for new in rows]
+        except Refused as refused:
+            return refused
+        except Undecided:
+            reject()
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=st.integers(0, 99))
+    def insert_again(self, pick: int) -> None:
+        """A repetition after a lost reply, whatever became of the job meanwhile."""
+        job = self.pick_job(pick)
+        [again] = self.run(self.store.insert_jobs([row(id=job.id, may_exist=True)]))
+
+        assert (again.outcome, again.id, again.state) == ("existing", job.id, job.state)
+
+    def to_row(self, wanted: Wanted) -> JobRow:
+        groups = dict(enumerate(sorted(self.model.groups)))
+        group = None if wanted.group is None else groups.get(wanted.group)
+        return row(
+            queue=wanted.queue,
+            priority=wanted.priority,
+            delay=wanted.delay,
+            unique=wanted.unique,
+            on_conflict=wanted.mode if wanted.unique else "return",
+            tenant=wanted.tenant,
+            # Whether a taken key or an ended group is noticed first is nobody's business.
+            group=None if group and wanted.unique and self.is_closing(group) else group,
+            lease_seconds=wanted.lease,
+            max_crashes=wanted.max_crashes,
+        )
+
+    def is_closing(self, group_id: str) -> bool:
+        group = self.model.groups[group_id]
+        return group.has_ended or group.is_cancelled
+
+    # running
+
+    @rule(queues=SOME_QUEUES, limit=st.sampled_from([1, 2, 5]))
+    def claim(self, queues: tuple[str, ...] | None, limit: int) -> None:
+        wanted = self.model.claimable(queues)[:limit]
+        claimed = self.run(self.store.claim_jobs(Claim(queues, limit, 60, "worker")))
+
+        assert [job.id for job in claimed] == [job.id for job in wanted]
+        for job in claimed:
+            assert job.lease_token is not None
+            self.model.claim(self.model.jobs[job.id], job.lease_token, job.lease_seconds or 60)
+            self.runs.append((job.id, job.lease_token))
+
+    @precondition(lambda self: self.runs)
+    @rule(
+        pick=st.integers(0, 99),
+        end=ENDS,
+        delay=st.sampled_from([0.0, 0.0, 15.0]),
+        uses_attempt=st.booleans(),
+        then=st.lists(WANTED, max_size=2),
+    )
+    def finish(
+        self, pick: int, end: JobState, delay: float, uses_attempt: bool, then: list[Wanted]
+    ) -> None:
+        """Of the newest runs more often than of old ones; an old one is stale or a repetition."""
+        job_id, token = self.runs[-1 - pick % min(len(self.runs), 6)]
+        rows = tuple(self.to_row(one) for one in then)
+        finish = Finish(
+            *(job_id, token, end),
+            delay=delay,
+            error=boom() if uses_attempt else None,
+            uses_attempt=uses_attempt,
+            then=rows,
+        )
+        expected = copy.deepcopy(self.model)
+        job = expected.jobs.get(job_id)
+        is_new = job is not None and job.state == S.ACTIVE and job.token == token
+        is_accepted = expected.finish(finish)
+        outcomes = [self.follow_up(expected, new) for new in rows] if is_new else []
+        expected.settle()
+        finished = self.run(self.store.finish_jobs([finish]))
+        self.model = expected
+
+        assert finished.lost == (() if is_accepted else (job_id,))
+        if is_new:
+            assert [(one.outcome, one.id) for one in finished.then] == outcomes
+            for one in finished.then:
+                if one.outcome == "inserted":
+                    self.model.jobs[one.id].seq = one.seq
+        elif is_accepted:
+            assert [one.outcome for one in finished.then] == ["existing"] * len(rows)
+
+    def follow_up(self, expected: Model, new: JobRow) -> tuple[str, str]:
+        try:
+            return expected.insert(new, expected.next_seq())
+        except Refused as refused:
+            # Replacing across groups is refused of an insert; of a follow-up nothing is said.
+            assume(refused.reason != "InvalidJob")
+            return "dropped", new.id
+        except Undecided:
+            reject()
+
+    @precondition(lambda self: len(self.runs) > 1)
+    @rule(ends=st.lists(ENDS, min_size=2, max_size=4))
+    def finish_many(self, ends: list[JobState]) -> None:
+        """Of distinct jobs, none a root: then the order within a call cannot matter."""
+        runs = {job_id: token for job_id, token in self.runs if not self.is_root(job_id)}
+        chosen = list(runs.items())[-len(ends) :]
+        finishes = [Finish(*run, end) for run, end in zip(chosen, ends, strict=False)]
+        lost = [finish.id for finish in finishes if not self.model.finish(finish)]
+        self.model.settle()
+
+        assert sorted(self.run(self.store.finish_jobs(finishes)).lost) == sorted(lost)
+
+    def is_root(self, job_id: str) -> bool:
+        return job_id in self.model.jobs and self.model.jobs[job_id].root_of is not None
+
+    @precondition(lambda self: self.runs)
+    @rule(pick=st.integers(0, 99))
+    def renew(self, pick: int) -> None:
+        _, token = self.runs[-1 - pick % min(len(self.runs), 6)]
+        renewal = self.run(self.store.extend_leases([token]))
+
+        assert renewal.held == self.model.renew(token)
+        assert renewal.stopping == {
+            job.id: job.stop_as
+            for job in self.model.held_by(token)
+            if job.id in renewal.held and job.stop_as
+        }
+
+    # time
+
+    @rule(seconds=SECONDS)
+    def pass_time(self, seconds: float) -> None:
+        self.model.now = self.clock.advance(seconds)
+
+    @rule()
+    def stage(self) -> None:
+        moved = self.model.stage()
+
+        assert self.run(self.store.stage_jobs()) == moved
+
+    @rule()
+    def rescue(self) -> None:
+        rescued = self.model.rescue()
+        self.model.settle()
+
+        assert {change.id for change in self.run(self.store.rescue_jobs())} == rescued
+        for job_id, job in self.run(self.store.get_jobs(list(rescued))).items():
+            self.model.jobs[job_id].run_at = job.run_at  # kept or now: the store's choice
+
+    # groups
+
+    @rule(root=st.none() | st.integers(0, 99), is_open=st.booleans(), has_then=st.booleans())
+    def create_group(self, root: int | None, is_open: bool, has_then: bool) -> None:
+        live = [job.id for job in self.model.live()]
+        chosen = live[root % len(live)] if root is not None and live else None
+        then = row("then", queue="a") if has_then else None
+        new = GroupRow(id=new_id(), root=chosen, then=then, is_open=is_open)
+
+        assert self.run(self.store.create_group(new)).id == self.model.create_group(new)
+
+    @precondition(lambda self: self.model.groups)
+    @rule(pick=st.integers(0, 99))
+    def close_group(self, pick: int) -> None:
+        group_id = self.pick_group(pick)
+        self.model.close_group(group_id)
+        self.model.settle()
+        self.run(self.store.close_group(group_id))
+
+    @precondition(lambda self: self.model.groups)
+    @rule(pick=st.integers(0, 99))
+    def cancel_group(self, pick: int) -> None:
+        group_id = self.pick_group(pick)
+        self.model.cancel_group(self.model.groups[group_id])
+        self.model.settle()
+        self.run(self.store.cancel_group(group_id, "enough"))
+
+    @precondition(lambda self: self.model.groups)
+    @rule(pick=st.integers(0, 99))
+    def pause_or_resume_group(self, pick: int) -> None:
+        group = self.model.groups[self.pick_group(pick)]
+        group.is_paused = not group.is_paused
+        verb = self.store.pause_group if group.is_paused else self.store.resume_group
+
+        assert self.run(verb(group.id)).is_paused == group.is_paused
+
+    @rule(name=QUEUES)
+    def pause_or_resume_queue(self, name: str) -> None:
+        self.model.paused_queues ^= {name}
+        is_paused = name in self.model.paused_queues
+        self.run((self.store.pause_queue if is_paused else self.store.resume_queue)(name))
+
+    # from outside
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=st.integers(0, 99))
+    def cancel(self, pick: int) -> None:
+        job = self.pick_job(pick)
+        # When the group of a running root is cancelled, now or with the root, is left open.
+        assume(job.state != S.ACTIVE or job.root_of is None)
+        self.model.cancel(job)
+        self.model.settle()
+
+        change = self.run(self.store.cancel_jobs([job.id], "no"))[job.id]
+        assert change.after == job.state
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=st.integers(0, 99))
+    def pause(self, pick: int) -> None:
+        job = self.pick_job(pick)
+        self.model.pause(job)
+
+        assert self.run(self.store.pause_jobs([job.id]))[job.id].after == job.state
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=st.integers(0, 99))
+    def resume(self, pick: int) -> None:
+        job = self.pick_job(pick)
+        self.model.resume(job)
+
+        assert self.run(self.store.resume_jobs([job.id]))[job.id].after == job.state
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=st.integers(0, 99))
+    def retry(self, pick: int) -> None:
+        job = self.pick_job(pick)
+        # Nothing is said of new life in a group that is being cancelled.
+        group = self.model.groups.get(job.group or "")
+        assume(group is None or group.has_ended or not group.is_cancelled)
+        change = self.run(self.store.retry_jobs([job.id]))[job.id]
+        seq = self.run(self.store.get_jobs([job.id]))[job.id].seq
+
+        assert change.blocked_by == self.model.retry(job, seq)
+        assert change.after == job.state
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=st.integers(0, 99))
+    def delete(self, pick: int) -> None:
+        job = self.pick_job(pick)
+        # What becomes of a group whose root is deleted is left open.
+        assume(job.root_of is None or self.model.groups[job.root_of].has_ended)
+        is_deleted = self.model.delete(job)
+        self.model.settle()
+        change = self.run(self.store.delete_jobs([job.id]))[job.id]
+
+        assert (change.after is None, change.is_refused) == (is_deleted, not is_deleted)
+        if is_deleted:
+            self.deleted.add(job.id)
+
+    def pick_job(self, pick: int) -> MJob:
+        """Of the newest more often than of the oldest."""
+        jobs = list(self.model.jobs.values())
+        return jobs[-1 - pick % len(jobs)]
+
+    def pick_group(self, pick: int) -> str:
+        return sorted(self.model.groups)[pick % len(self.model.groups)]
+
+    # what must hold after every step
+
+    @invariant()
+    def store_and_model_agree(self) -> None:
+        self.run(self.compare())
+
+    async def compare(self) -> None:
+        await self.compare_jobs()
+        await self.compare_groups()
+        assert await tallied(self.store) == self.model.tally()
+        keys = [(j.tenant, j.unique, j.is_follower) for j in self.model.live() if j.unique]
+        assert len(keys) == len(set(keys))
+
+    async def compare_jobs(self) -> None:
+        found = await self.store.get_jobs([*self.model.jobs, *self.deleted])
+        self.learn_places(found)
+
+        assert set(found) == set(self.model.jobs)
+        for job_id, job in self.model.jobs.items():
+            real = found[job_id]
+            assert (real.state, real.queue, real.priority) == (job.state, job.queue, job.priority)
+            assert (real.attempts, real.crashes, real.runs) == (job.attempts, job.crashes, job.runs)
+            assert (real.seq, real.group, real.root_of) == (job.seq, job.group, job.root_of)
+            if job.is_live:
+                assert (real.run_at, real.stop_as) == (job.run_at, job.stop_as)
+
+    def learn_places(self, found: dict[str, Any]) -> None:
+        """The finish jobs of groups get their place in the line from the store."""
+        known = [j.seq for i, j in self.model.jobs.items() if i not in self.model.finish_jobs]
+        while self.model.finish_jobs:
+            job_id = self.model.finish_jobs.pop()
+            self.model.jobs[job_id].seq = found[job_id].seq
+            assert found[job_id].seq > max(known, default=0)
+
+    async def compare_groups(self) -> None:
+        for group_id, group in self.model.groups.items():
+            real = await self.store.get_group(group_id)
+            assert real is not None
+            assert real.pending == self.model.pending(group_id)
+            assert (real.ended_at is not None) == group.has_ended
+            if group.has_ended:
+                assert real.state == group.state
+
+
+def test_any_sequence_of_verbs_keeps_to_the_contract(
+    store_name: str, make_store_url: Callable[[], str]
+) -> None:
+    machine = type("Machine", (StoreMachine,), {"make_url": staticmethod(make_store_url)})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=EXAMPLES[store_name],
+            stateful_step_count=STEPS,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
