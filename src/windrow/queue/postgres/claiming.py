@@ -1,0 +1,217 @@
+"""Claiming, and the floor that keeps it fast.
+
+A claimed job leaves its entry in the claim index until it is vacuumed, and while some snapshot is
+held nothing is: a claim would step over all of them, each time. So the store remembers for each
+queue the place up to which it has claimed, and begins behind it. Jobs may still appear before the
+floor (a late commit, a retry by another process), so it is dropped when a claim gets fewer jobs than
+it asked for, about once a second, and whenever this store itself makes jobs of the queue ready.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Self
+
+from windrow.queue.job import Job
+from windrow.queue.postgres.rows import Row, columns, sql, to_claimed
+from windrow.queue.store import Claim
+from windrow.queue.transactions import Executor
+
+RESCAN_SECONDS: Final = 1.0
+MOST_BOUND: Final = 100_000
+# Before every place there can be: nothing has a higher priority, no seq is smaller.
+START: Final = (2**31 - 1, -1)
+
+
+@dataclass(slots=True)
+class Floor:
+    priority: int
+    seq: int
+    scanned_at: float  # monotonic time of the last claim that looked everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where a claim looks: each queue with the most it takes of it and the place it begins at."""
+
+    queues: list[str]
+    shares: list[int]
+    floor_priorities: list[int]
+    floor_seqs: list[int]
+    wanted: int
+    is_floored: bool
+    began_at: float
+
+    @classmethod
+    def at(cls, queues: list[str], places: Sequence[tuple[int, int]], wanted: int) -> Self:
+        return cls(
+            queues=queues,
+            shares=[wanted] * len(queues),
+            floor_priorities=[priority for priority, _ in places],
+            floor_seqs=[seq for _, seq in places],
+            wanted=wanted,
+            is_floored=any(place != START for place in places),
+            began_at=time.monotonic(),
+        )
+
+    def values(self, claim: Claim) -> dict[str, Any]:
+        return {
+            "queues": self.queues,
+            "shares": self.shares,
+            "floor_priorities": self.floor_priorities,
+            "floor_seqs": self.floor_seqs,
+            "kinds": None if claim.kinds is None else list(claim.kinds),
+            "tenants": None if claim.tenants is None else list(claim.tenants),
+            "seconds": claim.seconds,
+            "worker": claim.worker,
+        }
+
+    def may_have_more(self, found: int) -> bool:
+        """Whether another look could find what is still wanted: before the floor, or in another
+        queue instead of jobs that somebody else got first."""
+        if found >= self.wanted:
+            return False
+        return self.is_floored or (0 < found < sum(self.shares) and len(self.queues) > 1)
+
+
+class Floors:
+    """The floor of each queue, as far as this process knows."""
+
+    def __init__(self) -> None:
+        self._floors: dict[str, Floor] = {}
+
+    def place(self, queue: str) -> tuple[int, int]:
+        """Where to begin; a floor that is old is forgotten."""
+        floor = self._floors.get(queue)
+        if floor is None:
+            return START
+        if time.monotonic() - floor.scanned_at > RESCAN_SECONDS:
+            del self._floors[queue]
+            return START
+        return floor.priority, floor.seq
+
+    def drop(self, queues: Iterable[str]) -> None:
+        for queue in queues:
+            self._floors.pop(queue, None)
+
+    def drop_all(self) -> None:
+        self._floors.clear()
+
+    def drop_behind(self, queue: str, priority: int, seq: int) -> None:
+        """A job became ready at this place; the floor must not hide it."""
+        floor = self._floors.get(queue)
+        if floor is not None and floor.priority == priority and seq <= floor.seq:
+            del self._floors[queue]
+
+    def move(self, jobs: Sequence[Job], scanned_at: float) -> None:
+        """Raise the floors to the last job claimed of each queue; jobs are best first."""
+        last = {job.queue: job for job in jobs}
+        for queue, job in last.items():
+            floor = self._floors.get(queue)
+            if floor is None:
+                self._floors[queue] = Floor(job.priority, job.seq, scanned_at)
+            elif job.priority < floor.priority:
+                floor.priority, floor.seq = job.priority, job.seq
+            elif job.priority == floor.priority:
+                floor.seq = max(floor.seq, job.seq)
+
+
+class Claimer:
+    """Claims for one store: remembers the floors, and which claimed jobs are bound to a group."""
+
+    def __init__(self) -> None:
+        self.floors = Floors()
+        self._bound: set[str] = set()
+
+    def is_bound(self, job_id: str) -> bool:
+        """Whether the job is known to be in a group or the root of one, so that its end takes more
+        than one statement. Only a guess: the statement for the others passes over such jobs."""
+        return job_id in self._bound
+
+    def bind(self, job_id: str) -> None:
+        if len(self._bound) >= MOST_BOUND:
+            self._bound.clear()
+        self._bound.add(job_id)
+
+    def unbind(self, job_ids: Iterable[str]) -> None:
+        self._bound.difference_update(job_ids)
+
+    async def claim(self, executor: Executor, claim: Claim, now: datetime | None) -> list[Job]:
+        """Claim up to the limit. Fewer means that there were no more to be had."""
+        jobs: list[Job] = []
+        is_floored = True
+        try:
+            while len(jobs) < claim.limit:
+                look = await self.look(executor, claim, claim.limit - len(jobs), is_floored)
+                if look is None:
+                    break
+                rows = await executor.fetch(sql("claim_jobs"), {**look.values(claim), "now": now})
+                found = self.note(rows, look, claim)
+                jobs += found
+                if not look.may_have_more(len(found)):
+                    break
+                is_floored = False
+        except BaseException:
+            # What other claims were skipping behind our locks is free again.
+            self.floors.drop_all()
+            raise
+        return sorted(jobs, key=place_of)
+
+    async def look(
+        self, executor: Executor, claim: Claim, wanted: int, is_floored: bool = True
+    ) -> Look | None:
+        """Where to look for `wanted` jobs; None if there is nowhere to look."""
+        queues = await _named_queues(executor, claim)
+        if not queues or wanted <= 0:
+            return None
+        places = [self.floors.place(queue) if is_floored else START for queue in queues]
+        look = Look.at(queues, places, wanted)
+        if len(queues) > 1:
+            look = await _shared(executor, claim, look)
+            if not look.queues and look.is_floored:
+                return await self.look(executor, claim, wanted, is_floored=False)
+        return look if look.queues else None
+
+    def note(self, rows: Iterable[Row], look: Look, claim: Claim) -> list[Job]:
+        """The claimed jobs, best first; floors are moved or dropped by what was found."""
+        jobs = to_claimed(rows, claim)
+        for job in jobs:
+            if job.group is not None or job.root_of is not None:
+                self.bind(job.id)
+        # A claim of some kinds or tenants passes over jobs that the next one may want.
+        if claim.kinds is None and claim.tenants is None:
+            if len(jobs) < look.wanted:
+                self.floors.drop(look.queues)
+            else:
+                self.floors.move(jobs, look.began_at)
+        return jobs
+
+
+async def _named_queues(executor: Executor, claim: Claim) -> list[str]:
+    if claim.queues is not None:
+        return list(dict.fromkeys(claim.queues))
+    return [row["queue"] for row in await executor.fetch(sql("list_ready_queues"), {})]
+
+
+async def _shared(executor: Executor, claim: Claim, look: Look) -> Look:
+    """The look with as much of each queue as it has among the best jobs of all."""
+    found = await executor.fetch(sql("share_queues"), {**look.values(claim), "limit": look.wanted})
+    shares: dict[str, int] = {row["queue"]: row["share"] for row in found}
+    lanes = zip(look.queues, look.floor_priorities, look.floor_seqs, strict=True)
+    chosen = [lane for lane in lanes if lane[0] in shares]
+    queues, priorities, seqs = columns(chosen, 3)
+    return replace(
+        look,
+        queues=queues,
+        shares=[shares[queue] for queue in queues],
+        floor_priorities=priorities,
+        floor_seqs=seqs,
+    )
+
+
+def place_of(job: Job) -> tuple[int, int]:
+    """Jobs sorted by this are best first."""
+    return -job.priority, job.seq

@@ -1,0 +1,104 @@
+"""What a driver's error means to us: one table of SQLSTATE codes, whoever the driver is.
+
+The caller of a transactional enqueue may bring any of several drivers, so errors are told apart by
+the code the server sent and not by their classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import asyncpg
+
+from windrow.errors import (
+    InvalidJob,
+    SchemaOutdated,
+    StoreConflict,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    WindrowError,
+)
+from windrow.queue.migrate import latest_version
+
+PACKAGE: Final = "windrow.queue.postgres"
+
+# Whole classes by their first two characters, then single codes, which count more.
+_CLASSES: Final[dict[str, type[StoreError]]] = {
+    "08": StoreUnavailable,  # connection exceptions
+    "53": StoreUnavailable,  # too many connections, out of memory
+    "57": StoreUnavailable,  # shutting down, not yet up, statement cancelled
+    "58": StoreUnavailable,  # the server's own I/O failed
+}
+_CODES: Final[dict[str, type[StoreError]]] = {
+    "40001": StoreConflict,  # serialisation failure
+    "40P01": StoreConflict,  # deadlock
+    "55P03": StoreConflict,  # lock not available
+    "23505": StoreConflict,  # a row appeared that the statement could not see yet
+    "53100": StoreFull,
+    "25006": StoreReadOnly,
+}
+_NO_TABLES: Final = {"42P01", "3F000"}  # undefined table, undefined schema
+_TOO_DEEP: Final = "54001"  # the JSON parser ran out of stack
+_BAD_VALUES: Final = {"22003", "22008", "22P02", "22P05", "22021", "54000"}
+
+
+@contextmanager
+def wrapped_errors() -> Iterator[None]:
+    """Let nothing of a driver out: every error of the database becomes one of ours."""
+    try:
+        yield
+    except WindrowError:
+        raise
+    except Exception as error:
+        wrapped = wrap(error)
+        if wrapped is None:
+            raise
+        raise wrapped from error
+
+
+def wrap(error: Exception) -> WindrowError | None:
+    """Our error for a driver's, or None if it is not the database's doing."""
+    if code := sqlstate(error):
+        return from_sqlstate(code, str(error))
+    if isinstance(error, OSError | asyncpg.PostgresConnectionError | EOFError):
+        return StoreUnavailable(f"the database cannot be reached: {error or type(error).__name__}")
+    if isinstance(error, asyncpg.DataError):
+        return InvalidJob(f"the database cannot hold this: {error}")
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
+        return _from_interface_error(error)
+    # psycopg and SQLAlchemy share the names that the DB-API gives; no code: the server is gone.
+    if {base.__name__ for base in type(error).__mro__} & {"OperationalError", "InterfaceError"}:
+        return StoreUnavailable(f"the database cannot be reached: {error}")
+    return None
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The code the server sent, wherever the driver keeps it."""
+    for holder in (error, getattr(error, "orig", None)):
+        for name in ("sqlstate", "pgcode"):
+            code = getattr(holder, name, None)
+            if isinstance(code, str):
+                return code
+    return None
+
+
+def from_sqlstate(code: str, message: str) -> WindrowError:
+    if code in _NO_TABLES:
+        return SchemaOutdated(0, latest_version(PACKAGE))
+    if code == _TOO_DEEP:
+        return InvalidJob(f"the JSON is nested too deeply for the database: {message}")
+    if code in _BAD_VALUES:
+        return InvalidJob(f"the database cannot hold this: {message}")
+    kind = _CODES.get(code) or _CLASSES.get(code[:2]) or StoreError
+    return kind(f"{message} (SQLSTATE {code})")
+
+
+def _from_interface_error(error: Exception) -> StoreError:
+    text = str(error)
+    if any(word in text for word in ("closed", "closing", "released", "terminated")):
+        return StoreUnavailable(f"the database cannot be reached: {text}")
+    return StoreError(text)

@@ -1,0 +1,356 @@
+"""The end of runs.
+
+Most runs complete, belong to no group and hand nothing on: one statement ends them all, and claims
+the next ones too. Everything else is done in a transaction of several statements.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from windrow.errors import ConfigError
+from windrow.queue.ids import is_id
+from windrow.queue.job import Job, JobError, JobState
+from windrow.queue.postgres.claiming import place_of
+from windrow.queue.postgres.connection import Database
+from windrow.queue.postgres.failures import wrapped_errors
+from windrow.queue.postgres.rows import Row, columns, short_error
+from windrow.queue.postgres.verbs import Verbs
+from windrow.queue.postgres.work import Ending, Work
+from windrow.queue.store import Claim, Finish, Finished, Inserted, JobTransaction
+from windrow.queue.transactions import AsyncpgExecutor
+
+BLOB_FROM: Final = 1024 * 1024  # bytes of a result; larger ones are kept by their hash
+UUID_LENGTH: Final = 36
+
+
+class PostgresTransaction:
+    """A transaction on a connection of its own, until `finish_jobs` or `rollback` ends it."""
+
+    def __init__(self, database: Database, connection: Any, transaction: Any) -> None:
+        self._database = database
+        self._connection = connection
+        self._transaction = transaction
+
+    @classmethod
+    async def begin(cls, database: Database) -> PostgresTransaction:
+        connection = await database.lend()
+        try:
+            with wrapped_errors():
+                transaction = connection.transaction()
+                await transaction.start()
+        except BaseException:
+            await database.take_back(connection)
+            raise
+        return cls(database, connection, transaction)
+
+    @property
+    def executor(self) -> AsyncpgExecutor:
+        self._require_open()
+        return AsyncpgExecutor(self._connection)
+
+    async def execute(self, sql: str, *args: Any) -> None:
+        self._require_open()
+        with wrapped_errors():
+            await self._connection.execute(sql, *args)
+
+    async def fetch(self, sql: str, *args: Any) -> list[dict[str, Any]]:
+        self._require_open()
+        with wrapped_errors():
+            return [dict(row) for row in await self._connection.fetch(sql, *args)]
+
+    async def commit(self) -> None:
+        self._require_open()
+        try:
+            with wrapped_errors():
+                await self._transaction.commit()
+        finally:
+            await self._give_back()
+
+    async def rollback(self) -> None:
+        """Undo everything. Rolling back what has ended already changes nothing."""
+        if self._connection is None:
+            return
+        try:
+            # A connection that was lost has rolled back by itself.
+            if not self._connection.is_closed():
+                with wrapped_errors():
+                    await self._transaction.rollback()
+        finally:
+            await self._give_back()
+
+    async def _give_back(self) -> None:
+        connection, self._connection = self._connection, None
+        await self._database.take_back(connection)
+
+    def _require_open(self) -> None:
+        if self._connection is None:
+            raise ConfigError("the job's transaction has ended already")
+
+
+@dataclass(slots=True)
+class Ends:
+    """What became of the ends that were reported."""
+
+    lost: tuple[str, ...] = ()
+    repeated: frozenset[str] = frozenset()  # had been written before
+    then: list[Inserted] = field(default_factory=list)
+
+
+class Finishing(Verbs):
+    async def begin(self) -> JobTransaction:
+        return await PostgresTransaction.begin(self._database)
+
+    async def finish_jobs(
+        self,
+        finishes: Sequence[Finish],
+        *,
+        claim: Claim | None = None,
+        tx: JobTransaction | None = None,
+    ) -> Finished:
+        if tx is not None:
+            return await self._finish_in(tx, finishes, claim)
+        if not finishes:
+            return Finished(claimed=tuple(await self._claim(claim)))
+        if all(map(self._is_plain, finishes)):
+            return await self._finish_plain(finishes, claim)
+        return await self._finish_all(finishes, claim)
+
+    async def _claim(self, claim: Claim | None) -> list[Job]:
+        if claim is None:
+            return []
+        return await self._claimer.claim(self._database, claim, self.clock.now())
+
+    def _is_plain(self, finish: Finish) -> bool:
+        """Whether one statement can write this end, as far as is known here."""
+        return (
+            finish.state is JobState.COMPLETED
+            and not finish.then
+            and finish.error is None
+            and (finish.result is None or len(finish.result) <= BLOB_FROM)
+            and len(finish.id) == len(finish.token) == UUID_LENGTH
+            and not self._claimer.is_bound(finish.id)
+        )
+
+    async def _finish_plain(self, finishes: Sequence[Finish], claim: Claim | None) -> Finished:
+        values = {
+            "ids": [finish.id for finish in finishes],
+            "tokens": [finish.token for finish in finishes],
+            "results": [f.result.decode() if f.result is not None else None for f in finishes],
+            "are_cleaned": [finish.result_is_cleaned for finish in finishes],
+        }
+        if claim is None:
+            claimed: list[Job] = []
+            done = await self._complete(values)
+        else:
+            done, claimed = await self._complete_and_claim(values, claim)
+        rest = _missing(finishes, done)
+        if not rest:
+            return Finished(claimed=tuple(claimed))
+        # Stale ones, repeated ones, or jobs that became the root of a group elsewhere.
+        finished = await self._finish_all(rest, None)
+        return Finished(finished.lost, tuple(claimed), finished.then)
+
+    async def _complete(self, values: dict[str, Any]) -> Sequence[Any]:
+        rows = await self._run("complete_jobs", **values)
+        if rows:
+            self._claimer.floors.drop(rows[0]["ready_queues"])
+        return [row["id"] for row in rows]
+
+    async def _complete_and_claim(
+        self, values: dict[str, Any], claim: Claim
+    ) -> tuple[Sequence[Any], list[Job]]:
+        look = await self._claimer.look(self._database, claim, claim.limit)
+        if look is None:
+            return await self._complete(values), []
+        try:
+            rows = await self._run("complete_and_claim", **values, **look.values(claim))
+        except BaseException:
+            self._claimer.floors.drop_all()
+            raise
+        summary = rows.pop()
+        jobs = self._claimer.note(rows, look, claim)
+        self._claimer.floors.drop(summary["ready_queues"])
+        if look.may_have_more(len(jobs)):
+            rest = replace_limit(claim, claim.limit - len(jobs))
+            jobs = sorted(jobs + await self._claim(rest), key=place_of)
+        return summary["done_ids"], jobs
+
+    async def _finish_all(self, finishes: Sequence[Finish], claim: Claim | None) -> Finished:
+        claimed: list[Job] = []
+
+        async def do(work: Work) -> Ends:
+            ends = await end_runs(work, finishes)
+            await work.settle()
+            if claim is not None:
+                # Last: a claim waits for nobody, but others wait for what it locked.
+                claimed[:] = await self._claimer.claim(work.executor, claim, work.now)
+            return ends
+
+        ends = await self._transact(do)
+        self._claimer.unbind(finish.id for finish in finishes)
+        return Finished(ends.lost, tuple(claimed), tuple(ends.then))
+
+    async def _finish_in(
+        self, tx: JobTransaction, finishes: Sequence[Finish], claim: Claim | None
+    ) -> Finished:
+        """Finish in the job's own transaction. Nothing of it is kept if the end is refused, or was
+        written before: then its statements were, too."""
+        if not isinstance(tx, PostgresTransaction) or len(finishes) != 1:
+            raise ConfigError("tx is a transaction from begin(), for exactly one finish")
+        work = Work(tx.executor, self.clock.now())
+        try:
+            with wrapped_errors():
+                ends = await end_runs(work, finishes)
+                await work.settle()
+            if ends.lost or ends.repeated:
+                await tx.rollback()
+            else:
+                await tx.commit()
+        except BaseException:
+            await tx.rollback()
+            raise
+        await self._after_commit(work)
+        self._claimer.unbind(finish.id for finish in finishes)
+        return Finished(ends.lost, tuple(await self._claim(claim)), tuple(ends.then))
+
+
+def replace_limit(claim: Claim, limit: int) -> Claim:
+    return Claim(claim.queues, limit, claim.seconds, claim.worker, claim.kinds, claim.tenants)
+
+
+def _missing(finishes: Sequence[Finish], done: Sequence[Any]) -> list[Finish]:
+    if len(done) == len(finishes):
+        return []
+    ids = set(map(str, done))
+    return [finish for finish in finishes if finish.id.lower() not in ids]
+
+
+async def end_runs(work: Work, finishes: Sequence[Finish]) -> Ends:
+    """Write the ends of runs, each if its token is good. What follows is left to be settled."""
+    given = {f.id.lower(): f for f in finishes if is_id(f.id) and is_id(f.token)}
+    accepted = await _wait(work, given.values())
+    accepted |= await _end(work, [f for i, f in given.items() if i not in accepted])
+    accepted |= await _return(work, given.values())
+    repeated = await _find_repeated(work, [f for i, f in given.items() if i not in accepted])
+    good = [finish for job_id, finish in given.items() if job_id in accepted]
+    await _keep_results(work, [f for f in good if f.result is not None])
+    await work.add_errors([(f.id, f.error) for f in good if f.error is not None])
+    if good:
+        await work.run("delete_leases", tokens=sorted({finish.token for finish in good}))
+    known = accepted | repeated
+    return Ends(
+        lost=tuple(f.id for f in finishes if f.id.lower() not in known),
+        repeated=repeated,
+        then=await _hand_on(work, finishes, accepted, repeated),
+    )
+
+
+async def _wait(work: Work, finishes: Iterable[Finish]) -> frozenset[str]:
+    """Completed roots wait for their groups."""
+    completed = [f for f in finishes if f.state is JobState.COMPLETED]
+    if not completed:
+        return frozenset()
+    waiting = await work.run(
+        "wait_for_group", ids=[f.id for f in completed], tokens=[f.token for f in completed]
+    )
+    for row in waiting:
+        work.root_waits(row["id"], row["root_of"])
+    return frozenset(str(row["id"]) for row in waiting)
+
+
+async def _end(work: Work, finishes: Iterable[Finish]) -> frozenset[str]:
+    endings = [
+        Ending(f.id, f.state, f.token, short_error(f.error), f.uses_attempt)
+        for f in finishes
+        if f.state is not JobState.READY
+    ]
+    return frozenset(await work.end_jobs(endings))
+
+
+async def _return(work: Work, finishes: Iterable[Finish]) -> frozenset[str]:
+    """Runs that go back to wait, or end because they may not."""
+    back = sorted((f for f in finishes if f.state is JobState.READY), key=lambda f: f.id)
+    if not back:
+        return frozenset()
+    ids, tokens, delays, errors, uses = columns(
+        [(f.id, f.token, f.delay, short_error(f.error), f.uses_attempt) for f in back], 5
+    )
+    rows = await work.run(
+        "return_jobs", ids=ids, tokens=tokens, delays=delays, errors=errors, uses_attempts=uses
+    )
+    work.ready_queues |= {row["queue"] for row in rows if row["state"] == JobState.READY}
+    uses_attempt = {f.id.lower(): f.uses_attempt for f in back}
+    stopped = {str(row["id"]): row for row in rows if row["state"] is None}
+    await end_stopped(work, stopped, uses_attempt)
+    return frozenset(str(row["id"]) for row in rows)
+
+
+async def end_stopped(
+    work: Work, stopped: dict[str, Row], uses_attempt: dict[str, bool] | None = None
+) -> None:
+    """End jobs that may not wait again: asked to end, or with a follower in their place."""
+    endings = [
+        Ending(
+            job_id,
+            JobState.CANCELLED,
+            error=None if row["stop_as"] == "cancelled" else _replaced_by(row),
+            uses_attempt=(uses_attempt or {}).get(job_id, False),
+        )
+        for job_id, row in stopped.items()
+    ]
+    ended = await work.end_jobs(endings)
+    await work.add_errors(
+        [(i, JobError(None, "cancel", row["error"] or "cancelled")) for i, row in ended.items()]
+    )
+
+
+def _replaced_by(row: Row) -> str:
+    return f"replaced by job {row['follower_id']}"
+
+
+async def _find_repeated(work: Work, finishes: Sequence[Finish]) -> frozenset[str]:
+    """Ends that were written before, and whose answer was lost on the way."""
+    if not finishes:
+        return frozenset()
+    found = await work.run(
+        "find_applied", ids=[f.id for f in finishes], tokens=[f.token for f in finishes]
+    )
+    return frozenset(str(row["id"]) for row in found)
+
+
+async def _keep_results(work: Work, finishes: Sequence[Finish]) -> None:
+    if not finishes:
+        return
+    blobs: dict[bytes, bytes] = {}
+    rows: list[tuple[str, str | None, bytes | None, bool]] = []
+    for finish in finishes:
+        body = finish.result or b""
+        if len(body) <= BLOB_FROM:
+            rows.append((finish.id, body.decode(), None, finish.result_is_cleaned))
+            continue
+        digest = hashlib.sha256(body).digest()
+        blobs[digest] = body
+        rows.append((finish.id, None, digest, finish.result_is_cleaned))
+    if blobs:
+        await work.run("add_blobs", hashes=list(blobs), bodies=list(blobs.values()))
+    ids, results, hashes, are_cleaned = columns(rows, 4)
+    await work.run("add_results", ids=ids, results=results, hashes=hashes, are_cleaned=are_cleaned)
+
+
+async def _hand_on(
+    work: Work, finishes: Sequence[Finish], accepted: frozenset[str], repeated: frozenset[str]
+) -> list[Inserted]:
+    """Insert the follow-ups of accepted ends; those of repeated ones are there already."""
+    new = [row for f in finishes if f.id.lower() in accepted for row in f.then]
+    inserted = iter(await work.insert_follow_ups(new) if new else ())
+    outcomes = []
+    for finish in finishes:
+        if finish.id.lower() in accepted:
+            outcomes += [next(inserted) for _ in finish.then]
+        elif finish.id.lower() in repeated:
+            outcomes += [Inserted(row.id, "existing") for row in finish.then]
+    return outcomes

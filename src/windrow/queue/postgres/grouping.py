@@ -1,0 +1,82 @@
+"""Groups, from their making to their end."""
+
+from __future__ import annotations
+
+from windrow.errors import GroupNotFound, JobNotFound
+from windrow.queue.ids import is_id
+from windrow.queue.postgres.rows import as_json, to_group
+from windrow.queue.postgres.verbs import Verbs
+from windrow.queue.postgres.work import Work
+from windrow.queue.store import Group, GroupRow
+
+
+class Grouping(Verbs):
+    async def create_group(self, row: GroupRow) -> Group:
+        async def do(work: Work) -> str:
+            if row.root is not None:
+                former = await _lock_root(work, row.root)
+                if former is not None:
+                    return former
+            await work.run(
+                "create_group",
+                id=row.id,
+                tenant=row.tenant,
+                root=row.root,
+                is_open=row.is_open,
+                retention_seconds=row.retention_seconds,
+                finish_job=None if row.then is None else as_json(row.then),
+            )
+            if row.root is not None:
+                await work.run("set_root", id=row.root, group_id=row.id)
+            return row.id
+
+        group_id = await self._transact(do)
+        if row.root is not None:
+            self._claimer.bind(row.root)
+        return await self._must_get(group_id)
+
+    async def get_group(self, group_id: str) -> Group | None:
+        if not is_id(group_id):
+            return None
+        found = await self._run("get_group", id=group_id)
+        return to_group(found[0]) if found else None
+
+    async def close_group(self, group_id: str) -> Group:
+        async def do(work: Work) -> None:
+            work.group(group_id).is_closed = True
+
+        await self._must_get(group_id)
+        await self._transact(do)
+        return await self._must_get(group_id)
+
+    async def pause_group(self, group_id: str) -> Group:
+        await self._must_get(group_id)
+        await self._run("pause_group", id=group_id)
+        return await self._must_get(group_id)
+
+    async def resume_group(self, group_id: str) -> Group:
+        await self._must_get(group_id)
+        await self._run("resume_group", id=group_id)
+        # Its jobs may be in any queue, before the place up to which it was claimed.
+        self._claimer.floors.drop_all()
+        return await self._must_get(group_id)
+
+    async def cancel_group(self, group_id: str, reason: str) -> Group:
+        await self._must_get(group_id)
+        await self._transact(lambda work: work.cancel_group(group_id, reason))
+        return await self._must_get(group_id)
+
+    async def _must_get(self, group_id: str) -> Group:
+        found = await self.get_group(group_id)
+        if found is None:
+            raise GroupNotFound(group_id)
+        return found
+
+
+async def _lock_root(work: Work, job_id: str) -> str | None:
+    """Lock a root; the group it has already, if any. Raises JobNotFound if it is not live."""
+    found = await work.run("lock_jobs", ids=[job_id] if is_id(job_id) else [])
+    if not found:
+        raise JobNotFound(job_id)
+    root_of = found[0]["root_of"]
+    return None if root_of is None else str(root_of)

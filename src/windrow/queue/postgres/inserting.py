@@ -1,0 +1,252 @@
+"""New jobs: written once, for our own connections and for any that a caller brings.
+
+Most rows collide with nothing and are inserted by one statement. What is left over is resolved by
+its mode in rounds: in each, the first row of every unique key that is not settled yet. A holder that
+vanishes between two statements means that the row is inserted again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from windrow.errors import InvalidJob, StoreConflict
+from windrow.queue.job import UNCLAIMED, JobState
+from windrow.queue.postgres.rows import Row, as_json, as_text, columns, sql, to_inserted
+from windrow.queue.store import Inserted, JobRow
+from windrow.queue.transactions import Executor
+
+COPY_FROM: Final = 50  # rows; below it one INSERT is as fast
+_SPARE_ROUNDS: Final = 20  # for keys that others take and free meanwhile
+
+_LIVE_COLUMNS: Final = (
+    *("id", "seq", "queue", "kind", "state", "priority", "run_at", "created_at", "max_attempts"),
+    *("max_crashes", "lease_seconds", "retention_seconds", "tenant"),
+)
+_PAYLOAD_COLUMNS: Final = ("id", "payload", "headers", "tags", "is_cleaned")
+
+
+@dataclass(slots=True)
+class Insertion:
+    """What became of the rows, and what follows from it."""
+
+    outcomes: list[Inserted | None]
+    joined: Counter[str] = field(default_factory=Counter)  # new members by group
+    ready_queues: set[str] = field(default_factory=set)  # of jobs that were replaced in place
+    followed_keys: set[str] = field(default_factory=set)  # that have a new follower
+
+    def all_outcomes(self) -> list[Inserted]:
+        return [outcome for outcome in self.outcomes if outcome is not None]
+
+
+async def insert_rows(
+    executor: Executor, rows: Sequence[JobRow], now: datetime | None, *, is_lenient: bool = False
+) -> Insertion:
+    """Insert rows inside a transaction. Members are not counted to their groups yet. `is_lenient`:
+    a row that may not replace its holder leaves it as it is, instead of raising InvalidJob."""
+    inserter = _Inserter(executor, rows, now, is_lenient)
+    await inserter.insert_all()
+    return inserter.insertion
+
+
+async def insert_plain(
+    executor: Executor, rows: Sequence[JobRow], now: datetime | None
+) -> list[Inserted] | None:
+    """Insert rows by one statement; None if something was in the way of some."""
+    inserter = _Inserter(executor, rows, now, is_lenient=False)
+    await inserter.insert(range(len(rows)))
+    return None if inserter.unsettled else inserter.insertion.all_outcomes()
+
+
+class _Inserter:
+    def __init__(
+        self, executor: Executor, rows: Sequence[JobRow], now: datetime | None, is_lenient: bool
+    ) -> None:
+        self.insertion = Insertion([None] * len(rows))
+        self._executor = executor
+        self._rows = rows
+        self._now = as_text(now)
+        self._is_lenient = is_lenient
+
+    @property
+    def unsettled(self) -> list[int]:
+        """Places of the rows without an outcome, in order."""
+        outcomes = self.insertion.outcomes
+        return [place for place, outcome in enumerate(outcomes) if outcome is None]
+
+    async def insert_all(self) -> None:
+        await self.insert(range(len(self._rows)))
+        keys = Counter(_key(row) for row in self._rows)
+        for _ in range(max(keys.values(), default=0) + _SPARE_ROUNDS):
+            if not self.unsettled:
+                return
+            await self._settle_known()
+            await self._settle_keys()
+        if self.unsettled:
+            raise StoreConflict("unique keys are taken and freed faster than they can be looked at")
+
+    async def insert(self, places: Iterable[int], *, as_followers: bool = False) -> None:
+        chosen = list(places)
+        if not chosen:
+            return
+        found = await self._run("insert_jobs", chosen, as_followers=as_followers)
+        by_id = {str(row["id"]): row for row in found}
+        for place in chosen:
+            given = self._rows[place]
+            if row := by_id.pop(given.id, None):
+                self.insertion.outcomes[place] = to_inserted(row, "inserted")
+                if given.group is not None:
+                    self.insertion.joined[given.group] += 1
+                if as_followers and given.unique is not None:
+                    self.insertion.followed_keys.add(given.unique)
+
+    async def _settle_known(self) -> None:
+        """Rows whose id is already there were inserted before: by an earlier try, or twice."""
+        places = [p for p in self.unsettled if self._rows[p].may_exist or not self._rows[p].unique]
+        if not places:
+            return
+        ids = as_json([self._rows[place].id for place in places])
+        found = await self._executor.fetch(sql("find_known"), {"ids": ids})
+        by_id = {str(row["id"]): row for row in found}
+        for place in places:
+            if row := by_id.get(self._rows[place].id):
+                self.insertion.outcomes[place] = to_inserted(row, "existing")
+        await self.insert(
+            [p for p in places if self._rows[p].id not in by_id and not self._rows[p].unique]
+        )
+
+    async def _settle_keys(self) -> None:
+        """One round: every key's holder is looked at once, and changed at most once."""
+        by_key: defaultdict[tuple[str | None, str], list[int]] = defaultdict(list)
+        for place in self.unsettled:
+            by_key[_key(self._rows[place])].append(place)
+        if not by_key:
+            return
+        holders = await self._find_holders([places[0] for places in by_key.values()])
+        steps: defaultdict[str, list[int]] = defaultdict(list)
+        for places in by_key.values():
+            first, follower = holders.get(self._rows[places[0]].id, (None, None))
+            for place in places:
+                step = self._step(place, first, follower)
+                if step is not None:
+                    steps[step].append(place)
+                    break
+        await self._replace(steps["replace first"], as_followers=False)
+        await self._replace(steps["replace follower"], as_followers=True)
+        await self.insert(steps["insert follower"], as_followers=True)
+        await self.insert(steps["insert first"])
+
+    def _step(self, place: int, first: Row | None, follower: Row | None) -> str | None:
+        """What is to be written for a row, or None: it has its outcome."""
+        row = self._rows[place]
+        if first is None:
+            return "insert first"
+        is_unclaimed = JobState(first["state"]) in UNCLAIMED
+        if row.on_conflict == "reject":
+            self.insertion.outcomes[place] = to_inserted(first, "rejected")
+            return None
+        if row.on_conflict == "return" or (row.on_conflict == "replace" and not is_unclaimed):
+            self.insertion.outcomes[place] = to_inserted(first, "existing")
+            return None
+        if not is_unclaimed and follower is None:
+            return "insert follower"
+        target = first if is_unclaimed or follower is None else follower
+        if _text(target["group_id"]) != row.group:
+            self._refuse_other_group(place, target)
+            return None
+        return "replace first" if is_unclaimed else "replace follower"
+
+    def _refuse_other_group(self, place: int, target: Row) -> None:
+        if not self._is_lenient:
+            raise InvalidJob(
+                f"unique key {self._rows[place].unique!r} is held by job {target['id']} of "
+                "another group, which cannot be replaced"
+            )
+        self.insertion.outcomes[place] = to_inserted(target, "existing")
+
+    async def _find_holders(self, places: list[int]) -> dict[str, tuple[Row | None, Row | None]]:
+        """The first one and the follower of the rows' keys, by the rows' ids."""
+        found = await self._executor.fetch(sql("find_holders"), {"rows": self._as_json(places)})
+        holders: dict[str, tuple[Row | None, Row | None]] = {}
+        for row in found:
+            wanted_by = str(row["wanted_by"])
+            first, follower = holders.get(wanted_by, (None, None))
+            holders[wanted_by] = (first, row) if row["is_follower"] else (row, follower)
+        return holders
+
+    async def _replace(self, places: list[int], *, as_followers: bool) -> None:
+        if not places:
+            return
+        found = await self._run("replace_jobs", places, as_followers=as_followers)
+        by_id = {str(row["wanted_by"]): row for row in found}
+        for place in places:
+            if row := by_id.get(self._rows[place].id):
+                self.insertion.outcomes[place] = to_inserted(row, "replaced")
+                self.insertion.ready_queues.add(row["queue"])
+
+    async def _run(self, name: str, places: list[int], *, as_followers: bool) -> Sequence[Row]:
+        values = {
+            "rows": self._as_json(places),
+            "as_followers": "true" if as_followers else "false",
+            "now": self._now,
+        }
+        return await self._executor.fetch(sql(name), values)
+
+    def _as_json(self, places: list[int]) -> str:
+        return as_json([self._rows[place] for place in places])
+
+
+def can_be_copied(rows: Sequence[JobRow]) -> bool:
+    """Whether rows are many, and none can collide or has to be counted to a group."""
+    return len(rows) >= COPY_FROM and not any(
+        row.unique is not None or row.group is not None or row.may_exist for row in rows
+    )
+
+
+async def copy_rows(
+    connection: Any, rows: Sequence[JobRow], now: datetime | None
+) -> list[Inserted]:
+    """Insert many rows by COPY, inside a transaction on a connection of our own."""
+    reserve = sql("reserve_seqs")
+    reserved = await connection.fetchrow(
+        reserve.numbered, *reserve.bind({"count": len(rows), "now": now})
+    )
+    at: datetime = reserved["now"]
+    outcomes, live, payloads = [], [], []
+    for row, seq in zip(rows, sorted(reserved["seqs"]), strict=True):
+        run_at = row.run_at or (at + timedelta(seconds=row.delay) if row.delay > 0 else at)
+        state = JobState.READY if run_at <= at else JobState.SCHEDULED
+        outcomes.append(Inserted(row.id, "inserted", seq, state, run_at, at))
+        live.append(
+            (row.id, seq, row.queue, row.kind, state, row.priority, run_at, at, row.max_attempts)
+            + (row.max_crashes, row.lease_seconds, row.retention_seconds, row.tenant)
+        )
+        headers = None if row.headers is None else bytes(row.headers).decode()
+        tags = list(row.tags) or None
+        payloads.append((row.id, bytes(row.payload).decode(), headers, tags, row.is_cleaned))
+    await connection.copy_records_to_table(
+        "job_live", schema_name="windrow", columns=_LIVE_COLUMNS, records=live
+    )
+    await connection.copy_records_to_table(
+        "job_payload", schema_name="windrow", columns=_PAYLOAD_COLUMNS, records=payloads
+    )
+    await _add_counts(connection, Counter((row[2], row[4]) for row in live))
+    return outcomes
+
+
+async def _add_counts(connection: Any, counts: Counter[tuple[str, str]]) -> None:
+    queues, states, numbers = columns([(*key, n) for key, n in counts.items()], 3)
+    add = sql("add_counts")
+    values = {"queues": queues, "states": states, "counts": numbers}
+    await connection.fetch(add.numbered, *add.bind(values))
+
+
+def _key(row: JobRow) -> tuple[str | None, str]:
+    return row.tenant, row.unique or ""
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,84 @@
+"""Looking at jobs and queues."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from windrow.queue.ids import is_id
+from windrow.queue.job import Job, JobError, JobState
+from windrow.queue.postgres.rows import sql, to_error, to_job
+from windrow.queue.postgres.verbs import Verbs
+from windrow.queue.store import ErrorCount, JobFilter, QueueInfo
+
+FOLD_FROM: Final = 500  # rows of the tally; adding up more is felt
+
+
+class Looking(Verbs):
+    async def get_jobs(self, ids: Sequence[str]) -> dict[str, Job]:
+        known = {given: str(uuid.UUID(given)) for given in ids if is_id(given)}
+        if not known:
+            return {}
+        wanted = sorted(set(known.values()))
+        found = {str(row["id"]): to_job(row) for row in await self._run("get_jobs", ids=wanted)}
+        history: defaultdict[str, list[JobError]] = defaultdict(list)
+        for row in await self._run("get_errors", ids=list(found)):
+            history[str(row["job_id"])].append(to_error(row))
+        for job_id, errors in history.items():
+            found[job_id].errors = errors
+        return {given: found[job_id] for given, job_id in known.items() if job_id in found}
+
+    async def list_jobs(
+        self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
+    ) -> list[Job]:
+        if not all(is_id(value) for value in (wanted.group, after) if value is not None):
+            return []
+        states = wanted.states
+        values = {
+            "after": after,
+            "limit": limit,
+            "queue": wanted.queue,
+            "kind": wanted.kind,
+            "state": states[0] if states is not None and len(states) == 1 else None,
+            "states": list(states) if states is not None and len(states) != 1 else None,
+            "tenant": wanted.tenant,
+            "group_id": wanted.group,
+            "tag": wanted.tag,
+            "error": wanted.error,
+            "unique_key": wanted.unique,
+        }
+        return [to_job(row) for row in await self._database.fetch_planned(sql("list_jobs"), values)]
+
+    async def list_queues(self) -> list[QueueInfo]:
+        counts: defaultdict[str, dict[JobState, int]] = defaultdict(dict)
+        deltas = 0
+        for row in await self._run("count_jobs"):
+            deltas += row["deltas"]
+            if row["n"]:
+                counts[row["queue"]][JobState(row["state"])] = row["n"]
+        if deltas > FOLD_FROM:
+            await self.fold_counts()
+        return [
+            QueueInfo(
+                row["name"], row["is_paused"], counts.get(row["name"], {}), row["oldest_ready_at"]
+            )
+            for row in await self._run("list_queues", queues=list(counts))
+        ]
+
+    async def fold_counts(self) -> None:
+        await self._run("fold_counts")
+
+    async def list_errors(self, queue: str | None = None, limit: int = 50) -> list[ErrorCount]:
+        return [
+            ErrorCount(row["error"], row["n"], row["first_at"], row["last_at"], str(row["example"]))
+            for row in await self._run("list_errors", queue=queue, limit=limit)
+        ]
+
+    async def pause_queue(self, name: str) -> None:
+        await self._run("pause_queue", name=name)
+
+    async def resume_queue(self, name: str) -> None:
+        await self._run("resume_queue", name=name)
+        self._claimer.floors.drop([name])

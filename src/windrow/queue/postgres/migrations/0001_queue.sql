@@ -1,0 +1,154 @@
+-- The durable queue.
+--
+-- A job is one narrow row of windrow.job: in the leaf job_live while it can still change, in
+-- job_finished once it is final, and its payload and result lie beside it in tables that are only
+-- inserted into. A row leaves job_live by DELETE … RETURNING and INSERT in one statement, never by
+-- an UPDATE of the partition key, which would fail the statements waiting for the row.
+--
+-- The columns that a claim changes come last and pages are filled to two thirds: the new version
+-- of a row then mostly fits on its old page and costs less log.
+
+CREATE SEQUENCE windrow.job_seq;
+
+CREATE TABLE windrow.job (
+    seq bigint NOT NULL DEFAULT nextval('windrow.job_seq'),
+    run_at timestamptz NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz,
+    finished_at timestamptz,
+    lease_seconds bigint,
+    retention_seconds bigint,
+    id uuid NOT NULL,
+    group_id uuid,
+    root_of uuid,
+    priority integer NOT NULL,
+    max_attempts integer NOT NULL,
+    max_crashes integer NOT NULL,
+    is_follower boolean NOT NULL DEFAULT false,
+    queue text NOT NULL,
+    kind text NOT NULL,
+    tenant text,
+    unique_key text,
+    attempts integer NOT NULL DEFAULT 0,
+    crashes integer NOT NULL DEFAULT 0,
+    runs integer NOT NULL DEFAULT 0,
+    started_at timestamptz,
+    lease uuid,
+    stop_as text,
+    state text NOT NULL,
+    error text
+) PARTITION BY LIST (state);
+
+CREATE TABLE windrow.job_live PARTITION OF windrow.job
+    FOR VALUES IN ('scheduled', 'held', 'paused', 'ready', 'active', 'waiting')
+    WITH (fillfactor = 65);
+
+CREATE TABLE windrow.job_finished PARTITION OF windrow.job
+    FOR VALUES IN ('completed', 'failed', 'cancelled')
+    PARTITION BY RANGE (expires_at);
+
+CREATE TABLE windrow.job_finished_default PARTITION OF windrow.job_finished DEFAULT;
+
+ALTER TABLE windrow.job_live ADD CONSTRAINT job_live_pkey PRIMARY KEY (id);
+CREATE INDEX job_live_claim ON windrow.job_live (queue, priority DESC, seq) WHERE state = 'ready';
+CREATE INDEX job_live_due ON windrow.job_live (run_at) WHERE state = 'scheduled';
+CREATE UNIQUE INDEX job_live_unique ON windrow.job_live (unique_key, tenant, is_follower)
+    NULLS NOT DISTINCT WHERE unique_key IS NOT NULL;
+CREATE INDEX job_live_follower ON windrow.job_live (unique_key) WHERE is_follower;
+CREATE INDEX job_live_group ON windrow.job_live (group_id, id) WHERE group_id IS NOT NULL;
+CREATE INDEX job_live_tenant ON windrow.job_live (tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX job_live_set_aside ON windrow.job_live (state, id)
+    WHERE state IN ('held', 'paused', 'waiting');
+
+CREATE INDEX job_finished_id ON windrow.job_finished (id);
+CREATE INDEX job_finished_group ON windrow.job_finished (group_id, id) WHERE group_id IS NOT NULL;
+CREATE INDEX job_finished_tenant ON windrow.job_finished (tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX job_finished_unique ON windrow.job_finished (unique_key, id)
+    WHERE unique_key IS NOT NULL;
+CREATE INDEX job_finished_unsuccessful ON windrow.job_finished (state, id)
+    WHERE state <> 'completed';
+
+-- json, not jsonb: what was handed in is given back as it was spelled, numbers too.
+CREATE TABLE windrow.job_payload (
+    id uuid PRIMARY KEY,
+    is_cleaned boolean NOT NULL DEFAULT false,
+    payload json NOT NULL,
+    headers json,
+    tags text[]
+);
+
+CREATE TABLE windrow.job_result (
+    id uuid PRIMARY KEY,
+    is_cleaned boolean NOT NULL DEFAULT false,
+    result json,
+    blob bytea
+);
+CREATE INDEX job_result_blob ON windrow.job_result (blob) WHERE blob IS NOT NULL;
+
+-- Results too large for a row, by their SHA-256.
+CREATE TABLE windrow.blob (
+    hash bytea PRIMARY KEY,
+    body bytea NOT NULL
+);
+
+CREATE TABLE windrow.job_error (
+    place bigint GENERATED ALWAYS AS IDENTITY,
+    at timestamptz NOT NULL,
+    job_id uuid NOT NULL,
+    reason text NOT NULL,
+    type text,
+    message text NOT NULL,
+    traceback text
+);
+CREATE INDEX job_error_job ON windrow.job_error (job_id, place);
+
+CREATE TABLE windrow.job_progress (
+    id uuid PRIMARY KEY,
+    updated_at timestamptz NOT NULL,
+    percent integer NOT NULL,
+    message text,
+    counters jsonb NOT NULL
+) WITH (fillfactor = 50);
+
+-- One row per claim and lease length; no index on its expiry, so that a renewal stays on its page.
+CREATE TABLE windrow.lease (
+    token uuid PRIMARY KEY,
+    claimed_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    seconds bigint NOT NULL,
+    worker text NOT NULL,
+    job_ids uuid[] NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE windrow.job_group (
+    id uuid PRIMARY KEY,
+    created_at timestamptz NOT NULL,
+    ended_at timestamptz,
+    retention_seconds bigint,
+    root uuid,
+    members bigint NOT NULL DEFAULT 0,
+    pending bigint NOT NULL DEFAULT 0,
+    completed bigint NOT NULL DEFAULT 0,
+    failed bigint NOT NULL DEFAULT 0,
+    cancelled bigint NOT NULL DEFAULT 0,
+    is_paused boolean NOT NULL DEFAULT false,
+    is_open boolean NOT NULL,
+    is_cancelled boolean NOT NULL DEFAULT false,
+    state text NOT NULL DEFAULT 'active',
+    tenant text,
+    cancel_reason text,
+    finish_job json
+) WITH (fillfactor = 50);
+CREATE INDEX job_group_paused ON windrow.job_group (id) WHERE is_paused;
+
+CREATE TABLE windrow.queue (
+    name text PRIMARY KEY,
+    is_paused boolean NOT NULL
+);
+
+-- Changes to the number of jobs of a queue in a state; their sum is the number.
+CREATE TABLE windrow.tally (
+    n bigint NOT NULL,
+    queue text NOT NULL,
+    state text NOT NULL
+);

@@ -1,0 +1,192 @@
+"""Between rows of the database and records of the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from windrow.queue.ids import is_id
+from windrow.queue.job import Job, JobError, JobState, Progress
+from windrow.queue.statements import Statement, load_statements
+from windrow.queue.store import Claim, Group, Inserted, InsertOutcome
+
+PACKAGE: Final = "windrow.queue.postgres"
+Row = Mapping[str, Any]
+
+_LONGEST_ERROR: Final = 500  # characters of a job's short error text
+_LIVE_STATES: Final = (
+    *(JobState.SCHEDULED, JobState.HELD, JobState.PAUSED),
+    *(JobState.READY, JobState.ACTIVE, JobState.WAITING),
+)
+
+
+def sql(name: str) -> Statement:
+    return load_statements(PACKAGE)[name]
+
+
+def as_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def as_text(now: datetime | None) -> str | None:
+    """A time for a statement whose parameters are all text."""
+    return None if now is None else now.isoformat()
+
+
+def as_utc(at: datetime) -> datetime:
+    """psycopg answers in the session's time zone, the others in UTC."""
+    return at.astimezone(UTC)
+
+
+def uuids(ids: Iterable[str]) -> list[str]:
+    """Those ids that the database can look for; anything else is just not there."""
+    return [job_id for job_id in ids if is_id(job_id)]
+
+
+def short_error(error: JobError | None) -> str | None:
+    """What the job's own row says of an error: the first line, with the type before it."""
+    if error is None:
+        return None
+    first = error.message.partition("\n")[0]
+    return (f"{error.type}: {first}" if error.type else first)[:_LONGEST_ERROR]
+
+
+def to_inserted(row: Row, outcome: InsertOutcome) -> Inserted:
+    return Inserted(
+        id=str(row["id"]),
+        outcome=outcome,
+        seq=row["seq"],
+        state=JobState(row["state"]),
+        run_at=as_utc(row["run_at"]),
+        created_at=as_utc(row["created_at"]),
+    )
+
+
+def to_claimed(rows: Iterable[Row], claim: Claim) -> list[Job]:
+    """The jobs of a claim, best first."""
+    expiries: dict[int | None, datetime] = {}
+    jobs = []
+    for row in rows:
+        length = row["lease_seconds"]
+        if length not in expiries:
+            seconds = claim.seconds if length is None else length
+            expiries[length] = row["started_at"] + timedelta(seconds=seconds)
+        group, root_of, headers, tags = row["group_id"], row["root_of"], row["headers"], row["tags"]
+        jobs.append(
+            Job(
+                id=str(row["id"]),
+                seq=row["seq"],
+                queue=row["queue"],
+                kind=row["kind"],
+                state=JobState.ACTIVE,
+                priority=row["priority"],
+                attempts=row["attempts"],
+                crashes=row["crashes"],
+                runs=row["runs"],
+                max_attempts=row["max_attempts"],
+                max_crashes=row["max_crashes"],
+                created_at=row["created_at"],
+                run_at=row["run_at"],
+                started_at=row["started_at"],
+                tenant=row["tenant"],
+                group=None if group is None else str(group),
+                root_of=None if root_of is None else str(root_of),
+                unique=row["unique_key"],
+                error=row["error"],
+                worker=claim.worker,
+                lease_expires_at=expiries[length],
+                lease_seconds=length,
+                retention_seconds=row["retention_seconds"],
+                is_cleaned=row["is_cleaned"],
+                headers={} if headers is None else msgspec.json.decode(headers),
+                tags=() if tags is None else tuple(tags),
+                payload_json=row["payload"],
+                lease_token=str(row["lease"]),
+            )
+        )
+    jobs.sort(key=_place)
+    return jobs
+
+
+def to_job(row: Row) -> Job:
+    """A job as it is read, not claimed."""
+    group, root_of, lease = row["group_id"], row["root_of"], row["lease"]
+    headers, body = row["headers"], row["body"]
+    return Job(
+        id=str(row["id"]),
+        seq=row["seq"],
+        queue=row["queue"],
+        kind=row["kind"],
+        state=JobState(row["state"]),
+        priority=row["priority"],
+        attempts=row["attempts"],
+        crashes=row["crashes"],
+        runs=row["runs"],
+        max_attempts=row["max_attempts"],
+        max_crashes=row["max_crashes"],
+        created_at=row["created_at"],
+        run_at=row["run_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        expires_at=row["expires_at"],
+        tenant=row["tenant"],
+        group=None if group is None else str(group),
+        root_of=None if root_of is None else str(root_of),
+        unique=row["unique_key"],
+        error=row["error"],
+        worker=row["worker"],
+        lease_expires_at=row["lease_expires_at"],
+        lease_seconds=row["lease_seconds"],
+        retention_seconds=row["retention_seconds"],
+        stop_as=None if row["stop_as"] is None else JobState(row["stop_as"]),
+        is_cleaned=row["is_cleaned"],
+        headers={} if headers is None else msgspec.json.decode(headers),
+        tags=tuple(row["tags"] or ()),
+        progress=_to_progress(row),
+        payload_json=row["payload"],
+        result_json=row["result"] if body is None else body,
+        lease_token=None if lease is None else str(lease),
+    )
+
+
+def to_error(row: Row) -> JobError:
+    return JobError(row["at"], row["reason"], row["message"], row["type"], row["traceback"])
+
+
+def to_group(row: Row) -> Group:
+    live = msgspec.json.decode(row["live_counts"] or "{}")
+    counts = {state: live[state] for state in _LIVE_STATES if state in live}
+    for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED):
+        if row[state]:
+            counts[state] = row[state]
+    return Group(
+        id=str(row["id"]),
+        state=row["state"],
+        is_paused=row["is_paused"],
+        is_open=row["is_open"],
+        pending=row["pending"],
+        counts=counts,
+        root=None if row["root"] is None else str(row["root"]),
+        tenant=row["tenant"],
+        created_at=row["created_at"],
+        ended_at=row["ended_at"],
+    )
+
+
+def columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
+    """Rows as one list per column, which is what unnest takes; `width` for when there are none."""
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
+
+
+def _to_progress(row: Row) -> Progress | None:
+    if row["percent"] is None:
+        return None
+    counters = msgspec.json.decode(row["counters"])
+    return Progress(row["percent"], row["message"], counters, row["updated_at"])
+
+
+def _place(job: Job) -> tuple[int, int]:
+    return -job.priority, job.seq

@@ -1,0 +1,77 @@
+"""The tables themselves: which version is there, and how to bring it up to date."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import asyncpg
+
+from windrow.queue.migrate import Migration, check_version, load_migrations
+from windrow.queue.postgres.failures import PACKAGE, wrapped_errors
+from windrow.queue.postgres.rows import sql
+from windrow.queue.postgres.verbs import Verbs
+
+# Held while the tables are changed; any number will do, as long as nobody else locks it.
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('windrow.migration', 0))"
+_MAKE_HISTORY: Final = """
+    CREATE TABLE windrow.migration (
+        version integer PRIMARY KEY,
+        name text NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT now()
+    )
+"""
+
+
+class Schema(Verbs):
+    async def schema_version(self) -> int:
+        async with self._database.connection() as connection:
+            return await _version(connection)
+
+    async def check_schema(self) -> None:
+        check_version(await self.schema_version(), PACKAGE)
+
+    async def migrate(self) -> list[str]:
+        applied = []
+        async with self._database.connection() as connection:
+            for migration in load_migrations(PACKAGE):
+                if await _apply(connection, migration):
+                    applied.append(migration.name)
+        return applied
+
+
+async def _apply(connection: Any, migration: Migration) -> bool:
+    """Apply a migration in a transaction of its own, unless somebody else has."""
+    async with connection.transaction():
+        await connection.execute(_LOCK)
+        if await _version(connection) >= migration.version:
+            return False
+        # Asked for first: to create a schema that is there needs a right the owner may not have.
+        if await connection.fetchval("SELECT to_regnamespace('windrow') IS NULL"):
+            await connection.execute("CREATE SCHEMA windrow")
+        if await connection.fetchval("SELECT to_regclass('windrow.migration') IS NULL"):
+            await connection.execute(_MAKE_HISTORY)
+        await connection.execute(migration.sql)
+        await connection.execute(
+            "INSERT INTO windrow.migration (version, name) VALUES ($1, $2)",
+            *(migration.version, migration.name),
+        )
+        return True
+
+
+async def _version(connection: Any) -> int:
+    if await connection.fetchval("SELECT to_regclass('windrow.migration') IS NULL"):
+        return 0
+    found: int | None = await connection.fetchval("SELECT max(version) FROM windrow.migration")
+    return found or 0
+
+
+async def describe_schema(url: str) -> str:
+    """Everything in the schema, one line each in a fixed order: two databases with the same tables,
+    columns, defaults, constraints, indexes and partitions give the same text."""
+    with wrapped_errors():
+        connection = await asyncpg.connect(url)
+        try:
+            rows = await connection.fetch(sql("describe_schema").numbered)
+        finally:
+            await connection.close()
+    return "".join(f"{row['line']}\n" for row in rows)

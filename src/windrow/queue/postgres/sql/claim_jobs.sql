@@ -1,0 +1,106 @@
+-- Make the best ready jobs of some queues active, under new leases: one per lease length.
+-- :queues; :shares, how many at most of each; :floor_priorities and :floor_seqs, the place up to
+-- which this process has seen each queue claimed; :kinds, :tenants or null; :seconds and :worker of
+-- the lease; :now or null. Returns the jobs with their payloads, in no particular order.
+-- The floor skips the index entries of jobs that were claimed before and not vacuumed yet: jobs of
+-- a higher priority are always looked for, only those of the floor's own priority begin behind it.
+-- Jobs are fetched by `= ANY (ARRAY(…))` and LATERAL … OFFSET 0 because the planner, which cannot
+-- know the limit, would otherwise join whole tables.
+WITH lane AS MATERIALIZED (
+    SELECT *
+      FROM unnest(:queues::text[], :shares::integer[], :floor_priorities::integer[],
+                  :floor_seqs::bigint[]) AS lane (queue, share, priority, seq)
+     WHERE queue <> ALL (ARRAY(SELECT name FROM windrow.queue WHERE is_paused))
+),
+higher AS MATERIALIZED (
+    SELECT lane.queue, job.id, job.lease_seconds
+      FROM lane
+     CROSS JOIN LATERAL (
+            SELECT job.id, job.lease_seconds
+              FROM windrow.job_live AS job
+             WHERE job.state = 'ready' AND job.queue = lane.queue
+               AND job.priority > lane.priority
+               AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
+               AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
+               AND (job.group_id IS NULL OR job.group_id <> ALL (
+                       ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+             ORDER BY job.priority DESC, job.seq
+             LIMIT lane.share
+               FOR UPDATE SKIP LOCKED) AS job
+),
+same AS MATERIALIZED (
+    SELECT lane.queue, job.id, job.lease_seconds
+      FROM lane
+     CROSS JOIN LATERAL (
+            SELECT job.id, job.lease_seconds
+              FROM windrow.job_live AS job
+             WHERE job.state = 'ready' AND job.queue = lane.queue
+               AND job.priority = lane.priority AND job.seq > lane.seq
+               AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
+               AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
+               AND (job.group_id IS NULL OR job.group_id <> ALL (
+                       ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+             ORDER BY job.priority DESC, job.seq
+             LIMIT lane.share - (SELECT count(*) FROM higher WHERE higher.queue = lane.queue)
+               FOR UPDATE SKIP LOCKED) AS job
+),
+lower AS MATERIALIZED (
+    SELECT lane.queue, job.id, job.lease_seconds
+      FROM lane
+     CROSS JOIN LATERAL (
+            SELECT job.id, job.lease_seconds
+              FROM windrow.job_live AS job
+             WHERE job.state = 'ready' AND job.queue = lane.queue
+               AND job.priority < lane.priority
+               AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
+               AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
+               AND (job.group_id IS NULL OR job.group_id <> ALL (
+                       ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+             ORDER BY job.priority DESC, job.seq
+             LIMIT lane.share - (SELECT count(*) FROM higher WHERE higher.queue = lane.queue)
+                              - (SELECT count(*) FROM same WHERE same.queue = lane.queue)
+               FOR UPDATE SKIP LOCKED) AS job
+),
+picked AS MATERIALIZED (
+    SELECT id, coalesce(lease_seconds, :seconds::bigint) AS seconds
+      FROM (SELECT * FROM higher UNION ALL SELECT * FROM same UNION ALL SELECT * FROM lower)
+           AS picked
+),
+length AS MATERIALIZED (
+    SELECT seconds, gen_random_uuid() AS token, array_agg(id) AS job_ids
+      FROM picked
+     GROUP BY seconds
+),
+leased AS (
+    INSERT INTO windrow.lease (token, claimed_at, expires_at, seconds, worker, job_ids)
+    SELECT token, coalesce(:now::timestamptz, statement_timestamp()),
+           coalesce(:now::timestamptz, statement_timestamp()) + seconds * interval '1 second',
+           seconds, :worker::text, job_ids
+      FROM length
+),
+taken AS (
+    UPDATE windrow.job_live AS job
+       SET state = 'active',
+           lease = (SELECT token FROM length
+                     WHERE length.seconds = coalesce(job.lease_seconds, :seconds::bigint)),
+           runs = job.runs + 1,
+           started_at = coalesce(:now::timestamptz, statement_timestamp())
+     WHERE job.id = ANY (ARRAY(SELECT id FROM picked))
+    RETURNING job.id, job.seq, job.queue, job.kind, job.priority, job.attempts, job.crashes,
+              job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at,
+              job.started_at, job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
+              job.lease_seconds, job.retention_seconds, job.lease
+),
+tallied AS (
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), queue, 'ready' FROM taken GROUP BY queue
+     UNION ALL
+    SELECT count(*), queue, 'active' FROM taken GROUP BY queue
+)
+SELECT taken.*, stored.payload, stored.headers, stored.tags, stored.is_cleaned
+  FROM taken
+ CROSS JOIN LATERAL (
+       SELECT payload, headers, tags, is_cleaned
+         FROM windrow.job_payload AS stored
+        WHERE stored.id = taken.id
+       OFFSET 0) AS stored

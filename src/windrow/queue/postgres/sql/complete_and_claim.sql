@@ -1,0 +1,176 @@
+-- complete_jobs and claim_jobs in one statement: one round trip and one commit for both, which is a
+-- third faster than two. Parameters of both files. Returns the claimed jobs as claim_jobs does, and
+-- last a row that has no id but done_ids, the runs that were ended, and ready_queues.
+-- Only Postgres has it: SQLite runs the two in one transaction at the same price.
+WITH gone AS (
+    DELETE FROM windrow.job_live AS job
+     USING unnest(:ids::uuid[], :tokens::uuid[], :results::json[], :are_cleaned::boolean[])
+           AS given (id, token, result, is_cleaned)
+     WHERE job.id = given.id
+       AND job.lease = given.token
+       AND job.state = 'active'
+       AND job.group_id IS NULL
+       AND job.root_of IS NULL
+    RETURNING job.*, given.result, given.is_cleaned
+),
+moved AS (
+    INSERT INTO windrow.job_finished (
+        id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
+        expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
+        retention_seconds, tenant, unique_key)
+    SELECT id, seq, queue, kind, 'completed', priority, run_at, created_at, started_at,
+           coalesce(:now::timestamptz, statement_timestamp()),
+           CASE WHEN retention_seconds = -1 THEN 'infinity'
+                ELSE coalesce(:now::timestamptz, statement_timestamp())
+                     + coalesce(retention_seconds, 86400) * interval '1 second' END,
+           attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
+           retention_seconds, tenant, unique_key
+      FROM gone
+),
+kept AS (
+    INSERT INTO windrow.job_result (id, result, is_cleaned)
+    SELECT id, result, is_cleaned FROM gone WHERE result IS NOT NULL
+),
+promoted AS (
+    UPDATE windrow.job_live AS job
+       SET is_follower = false,
+           state = CASE WHEN job.state <> 'held' THEN job.state
+                        WHEN job.run_at <= coalesce(:now::timestamptz, statement_timestamp()) THEN 'ready'
+                        ELSE 'scheduled' END
+     WHERE job.id = ANY (ARRAY(
+               SELECT follower.id
+                 FROM gone
+                CROSS JOIN LATERAL (
+                      SELECT live.id
+                        FROM windrow.job_live AS live
+                       WHERE live.is_follower
+                         AND live.unique_key = gone.unique_key
+                         AND live.tenant IS NOT DISTINCT FROM gone.tenant
+                      OFFSET 0) AS follower
+                WHERE gone.unique_key IS NOT NULL))
+    RETURNING job.queue, job.state
+),
+ended AS (
+    DELETE FROM windrow.lease
+     USING (SELECT lease AS token, count(*) AS n FROM gone GROUP BY lease) AS done
+     WHERE lease.token = done.token
+       AND (CASE WHEN done.n = cardinality(lease.job_ids) THEN true
+                 ELSE NOT EXISTS (
+                      SELECT FROM windrow.job_live AS job
+                       WHERE job.id = ANY (lease.job_ids)
+                         AND job.lease = lease.token
+                         AND job.state = 'active'
+                         AND job.id <> ALL (ARRAY(SELECT id FROM gone)))
+            END)
+),
+lane AS MATERIALIZED (
+    SELECT *
+      FROM unnest(:queues::text[], :shares::integer[], :floor_priorities::integer[],
+                  :floor_seqs::bigint[]) AS lane (queue, share, priority, seq)
+     WHERE queue <> ALL (ARRAY(SELECT name FROM windrow.queue WHERE is_paused))
+),
+higher AS MATERIALIZED (
+    SELECT lane.queue, job.id, job.lease_seconds
+      FROM lane
+     CROSS JOIN LATERAL (
+            SELECT job.id, job.lease_seconds
+              FROM windrow.job_live AS job
+             WHERE job.state = 'ready' AND job.queue = lane.queue
+               AND job.priority > lane.priority
+               AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
+               AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
+               AND (job.group_id IS NULL OR job.group_id <> ALL (
+                       ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+             ORDER BY job.priority DESC, job.seq
+             LIMIT lane.share
+               FOR UPDATE SKIP LOCKED) AS job
+),
+same AS MATERIALIZED (
+    SELECT lane.queue, job.id, job.lease_seconds
+      FROM lane
+     CROSS JOIN LATERAL (
+            SELECT job.id, job.lease_seconds
+              FROM windrow.job_live AS job
+             WHERE job.state = 'ready' AND job.queue = lane.queue
+               AND job.priority = lane.priority AND job.seq > lane.seq
+               AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
+               AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
+               AND (job.group_id IS NULL OR job.group_id <> ALL (
+                       ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+             ORDER BY job.priority DESC, job.seq
+             LIMIT lane.share - (SELECT count(*) FROM higher WHERE higher.queue = lane.queue)
+               FOR UPDATE SKIP LOCKED) AS job
+),
+lower AS MATERIALIZED (
+    SELECT lane.queue, job.id, job.lease_seconds
+      FROM lane
+     CROSS JOIN LATERAL (
+            SELECT job.id, job.lease_seconds
+              FROM windrow.job_live AS job
+             WHERE job.state = 'ready' AND job.queue = lane.queue
+               AND job.priority < lane.priority
+               AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
+               AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
+               AND (job.group_id IS NULL OR job.group_id <> ALL (
+                       ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+             ORDER BY job.priority DESC, job.seq
+             LIMIT lane.share - (SELECT count(*) FROM higher WHERE higher.queue = lane.queue)
+                              - (SELECT count(*) FROM same WHERE same.queue = lane.queue)
+               FOR UPDATE SKIP LOCKED) AS job
+),
+picked AS MATERIALIZED (
+    SELECT id, coalesce(lease_seconds, :seconds::bigint) AS seconds
+      FROM (SELECT * FROM higher UNION ALL SELECT * FROM same UNION ALL SELECT * FROM lower)
+           AS picked
+),
+length AS MATERIALIZED (
+    SELECT seconds, gen_random_uuid() AS token, array_agg(id) AS job_ids
+      FROM picked
+     GROUP BY seconds
+),
+leased AS (
+    INSERT INTO windrow.lease (token, claimed_at, expires_at, seconds, worker, job_ids)
+    SELECT token, coalesce(:now::timestamptz, statement_timestamp()),
+           coalesce(:now::timestamptz, statement_timestamp()) + seconds * interval '1 second',
+           seconds, :worker::text, job_ids
+      FROM length
+),
+taken AS (
+    UPDATE windrow.job_live AS job
+       SET state = 'active',
+           lease = (SELECT token FROM length
+                     WHERE length.seconds = coalesce(job.lease_seconds, :seconds::bigint)),
+           runs = job.runs + 1,
+           started_at = coalesce(:now::timestamptz, statement_timestamp())
+     WHERE job.id = ANY (ARRAY(SELECT id FROM picked))
+    RETURNING job.id, job.seq, job.queue, job.kind, job.priority, job.attempts, job.crashes,
+              job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at,
+              job.started_at, job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
+              job.lease_seconds, job.retention_seconds, job.lease
+),
+tallied AS (
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), queue, 'ready' FROM taken GROUP BY queue
+     UNION ALL
+    SELECT count(*), queue, 'active' FROM taken GROUP BY queue
+     UNION ALL
+    SELECT -count(*), queue, 'active' FROM gone GROUP BY queue
+     UNION ALL
+    SELECT count(*), queue, 'completed' FROM gone GROUP BY queue
+     UNION ALL
+    SELECT -count(*), queue, 'held' FROM promoted WHERE state <> 'paused' GROUP BY queue
+     UNION ALL
+    SELECT count(*), queue, state FROM promoted WHERE state <> 'paused' GROUP BY queue, state
+)
+SELECT taken.*, stored.payload, stored.headers, stored.tags, stored.is_cleaned,
+       NULL::uuid[] AS done_ids, NULL::text[] AS ready_queues
+  FROM taken
+ CROSS JOIN LATERAL (
+       SELECT payload, headers, tags, is_cleaned
+         FROM windrow.job_payload AS stored
+        WHERE stored.id = taken.id
+       OFFSET 0) AS stored
+ UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       ARRAY(SELECT id FROM gone), ARRAY(SELECT queue FROM promoted)

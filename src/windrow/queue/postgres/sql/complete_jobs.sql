@@ -1,0 +1,78 @@
+-- End runs as completed: the commonest end, in one statement.
+-- :ids, :tokens, :results (null: none) and :are_cleaned of the runs; :now or null.
+-- Returns id, lease, and the queues in which a follower became ready (ready_queues).
+-- Jobs that belong to a group or are its root are passed over: their end has consequences that take
+-- more statements. A follower is promoted after its holder's row is deleted, because its id is read
+-- from that deletion; the unique index then has room.
+WITH gone AS (
+    DELETE FROM windrow.job_live AS job
+     USING unnest(:ids::uuid[], :tokens::uuid[], :results::json[], :are_cleaned::boolean[])
+           AS given (id, token, result, is_cleaned)
+     WHERE job.id = given.id
+       AND job.lease = given.token
+       AND job.state = 'active'
+       AND job.group_id IS NULL
+       AND job.root_of IS NULL
+    RETURNING job.*, given.result, given.is_cleaned
+),
+moved AS (
+    INSERT INTO windrow.job_finished (
+        id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
+        expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
+        retention_seconds, tenant, unique_key)
+    SELECT id, seq, queue, kind, 'completed', priority, run_at, created_at, started_at,
+           coalesce(:now::timestamptz, statement_timestamp()),
+           CASE WHEN retention_seconds = -1 THEN 'infinity'
+                ELSE coalesce(:now::timestamptz, statement_timestamp())
+                     + coalesce(retention_seconds, 86400) * interval '1 second' END,
+           attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
+           retention_seconds, tenant, unique_key
+      FROM gone
+),
+kept AS (
+    INSERT INTO windrow.job_result (id, result, is_cleaned)
+    SELECT id, result, is_cleaned FROM gone WHERE result IS NOT NULL
+),
+promoted AS (
+    UPDATE windrow.job_live AS job
+       SET is_follower = false,
+           state = CASE WHEN job.state <> 'held' THEN job.state
+                        WHEN job.run_at <= coalesce(:now::timestamptz, statement_timestamp()) THEN 'ready'
+                        ELSE 'scheduled' END
+     WHERE job.id = ANY (ARRAY(
+               SELECT follower.id
+                 FROM gone
+                CROSS JOIN LATERAL (
+                      SELECT live.id
+                        FROM windrow.job_live AS live
+                       WHERE live.is_follower
+                         AND live.unique_key = gone.unique_key
+                         AND live.tenant IS NOT DISTINCT FROM gone.tenant
+                      OFFSET 0) AS follower
+                WHERE gone.unique_key IS NOT NULL))
+    RETURNING job.queue, job.state
+),
+ended AS (
+    DELETE FROM windrow.lease
+     USING (SELECT lease AS token, count(*) AS n FROM gone GROUP BY lease) AS done
+     WHERE lease.token = done.token
+       AND (CASE WHEN done.n = cardinality(lease.job_ids) THEN true
+                 ELSE NOT EXISTS (
+                      SELECT FROM windrow.job_live AS job
+                       WHERE job.id = ANY (lease.job_ids)
+                         AND job.lease = lease.token
+                         AND job.state = 'active'
+                         AND job.id <> ALL (ARRAY(SELECT id FROM gone)))
+            END)
+),
+tallied AS (
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), queue, 'active' FROM gone GROUP BY queue
+     UNION ALL
+    SELECT count(*), queue, 'completed' FROM gone GROUP BY queue
+     UNION ALL
+    SELECT -count(*), queue, 'held' FROM promoted WHERE state <> 'paused' GROUP BY queue
+     UNION ALL
+    SELECT count(*), queue, state FROM promoted WHERE state <> 'paused' GROUP BY queue, state
+)
+SELECT id, lease, ARRAY(SELECT queue FROM promoted) AS ready_queues FROM gone

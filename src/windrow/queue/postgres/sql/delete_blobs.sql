@@ -1,0 +1,5 @@
+-- Remove blobs that no result refers to. :hashes, locked by an earlier statement: only a later
+-- snapshot is sure to show the results that were written before the lock.
+DELETE FROM windrow.blob
+ WHERE hash = ANY (:hashes::bytea[])
+   AND NOT EXISTS (SELECT FROM windrow.job_result WHERE job_result.blob = blob.hash)

@@ -1,0 +1,30 @@
+-- Remove jobs without a trace, apart from blobs. :ids of unclaimed or finished ones, locked before.
+-- Returns id, before, queue, group_id, root_of, unique_key, and hash, the blob of its result.
+WITH gone AS (
+    DELETE FROM windrow.job AS job
+     WHERE job.id = ANY (:ids::uuid[]) AND job.state NOT IN ('active', 'waiting')
+    RETURNING job.id, job.state, job.queue, job.group_id, job.root_of, job.unique_key
+),
+unstored AS (
+    DELETE FROM windrow.job_payload WHERE id = ANY (ARRAY(SELECT id FROM gone))
+),
+unkept AS (
+    DELETE FROM windrow.job_result WHERE id = ANY (ARRAY(SELECT id FROM gone))
+    RETURNING id, blob
+),
+forgotten AS (
+    DELETE FROM windrow.job_error WHERE job_id = ANY (ARRAY(SELECT id FROM gone))
+),
+unreported AS (
+    DELETE FROM windrow.job_progress WHERE id = ANY (ARRAY(SELECT id FROM gone))
+),
+rootless AS (
+    UPDATE windrow.job_group SET root = NULL WHERE id = ANY (ARRAY(SELECT root_of FROM gone))
+),
+tallied AS (
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), queue, state FROM gone GROUP BY queue, state
+)
+SELECT gone.id, gone.state AS before, gone.queue, gone.group_id, gone.root_of, gone.unique_key,
+       unkept.blob AS hash
+  FROM gone LEFT JOIN unkept USING (id)

@@ -1,0 +1,54 @@
+-- Change a job that is not running. :id; :changes, a JSON object of the fields to change; :now or
+-- null. Returns before, after (states), queue; nothing if its state does not allow it.
+-- A new run_at makes a scheduled or ready job one of these again; new retention counts from the
+-- finish.
+WITH given AS MATERIALIZED (
+    SELECT fields.*,
+           :changes::text::jsonb AS named,
+           coalesce(:now::timestamptz, statement_timestamp()) AS now
+      FROM jsonb_to_record(:changes::text::jsonb) AS fields (
+           kind text, queue text, priority integer, run_at timestamptz, max_attempts integer,
+           max_crashes integer, lease_seconds bigint, retention_seconds bigint)
+),
+former AS MATERIALIZED (
+    SELECT id, queue, state
+      FROM windrow.job
+     WHERE id = :id::uuid
+       AND state IN ('scheduled', 'held', 'paused', 'ready', 'failed', 'cancelled')
+       FOR UPDATE
+),
+edited AS (
+    UPDATE windrow.job AS job
+       SET kind = coalesce(given.kind, job.kind),
+           queue = coalesce(given.queue, job.queue),
+           priority = coalesce(given.priority, job.priority),
+           max_attempts = coalesce(given.max_attempts, job.max_attempts),
+           max_crashes = coalesce(given.max_crashes, job.max_crashes),
+           lease_seconds = CASE WHEN named ? 'lease_seconds' THEN given.lease_seconds
+                                ELSE job.lease_seconds END,
+           retention_seconds = CASE WHEN named ? 'retention_seconds' THEN given.retention_seconds
+                                    ELSE job.retention_seconds END,
+           expires_at = CASE WHEN job.finished_at IS NULL OR NOT named ? 'retention_seconds'
+                             THEN job.expires_at
+                             WHEN given.retention_seconds = -1 THEN 'infinity'
+                             ELSE job.finished_at + coalesce(
+                                      given.retention_seconds,
+                                      CASE WHEN job.state = 'failed' THEN 604800 ELSE 86400 END
+                                  ) * interval '1 second' END,
+           run_at = coalesce(given.run_at, job.run_at),
+           state = CASE WHEN given.run_at IS NULL OR job.state NOT IN ('scheduled', 'ready')
+                        THEN job.state
+                        WHEN given.run_at <= given.now THEN 'ready'
+                        ELSE 'scheduled' END
+      FROM given
+     WHERE job.id = :id::uuid AND EXISTS (SELECT FROM former)
+    RETURNING job.id, job.queue, job.state
+),
+tallied AS (
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -1, queue, state FROM former
+     UNION ALL
+    SELECT 1, queue, state FROM edited
+)
+SELECT former.state AS before, edited.state AS after, edited.queue
+  FROM edited JOIN former USING (id)

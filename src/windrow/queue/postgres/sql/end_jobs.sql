@@ -1,0 +1,41 @@
+-- Move jobs to their final state.
+-- :ids; :tokens (null: whatever lease); :states; :errors (null: keep a failure's text, none for
+-- completed); :uses_attempts; :from_states, in which a job must be; :now or null.
+-- Returns id, before, after, queue, tenant, unique_key, group_id, root_of, is_follower of each that
+-- moved, and its error and stop_as.
+WITH gone AS (
+    DELETE FROM windrow.job_live AS job
+     USING unnest(:ids::uuid[], :tokens::uuid[], :states::text[], :errors::text[],
+                  :uses_attempts::boolean[])
+           AS given (id, token, state, error, uses_attempt)
+     WHERE job.id = given.id
+       AND job.state = ANY (:from_states::text[])
+       AND (given.token IS NULL OR job.lease = given.token)
+    RETURNING job.*, given.state AS after, given.error AS given_error, given.uses_attempt
+),
+moved AS (
+    INSERT INTO windrow.job_finished (
+        id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
+        expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
+        retention_seconds, tenant, group_id, root_of, unique_key, error)
+    SELECT id, seq, queue, kind, after, priority, run_at, created_at, started_at,
+           coalesce(:now::timestamptz, statement_timestamp()),
+           CASE WHEN retention_seconds = -1 THEN 'infinity'
+                ELSE coalesce(:now::timestamptz, statement_timestamp())
+                     + coalesce(retention_seconds, CASE WHEN after = 'failed' THEN 604800
+                                                        ELSE 86400 END) * interval '1 second' END,
+           attempts + uses_attempt::integer, crashes, runs, max_attempts, max_crashes, lease,
+           lease_seconds, retention_seconds, tenant, group_id, root_of, unique_key,
+           CASE WHEN after <> 'completed' THEN coalesce(given_error, error) END
+      FROM gone
+    RETURNING id, error
+),
+tallied AS (
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), queue, state FROM gone GROUP BY queue, state
+     UNION ALL
+    SELECT count(*), queue, after FROM gone GROUP BY queue, after
+)
+SELECT gone.id, gone.state AS before, gone.after, gone.queue, gone.tenant, gone.unique_key,
+       gone.group_id, gone.root_of, gone.is_follower, gone.stop_as, moved.error
+  FROM gone JOIN moved USING (id)

@@ -1,0 +1,46 @@
+-- Insert new jobs that collide with nothing; the others are left out.
+-- :rows JSON array of JobRow; :as_followers 'true' makes them held followers of their unique keys;
+-- :now or null. Returns id, seq, queue, group_id, state, run_at, created_at of those inserted.
+-- Every parameter is text, so that each driver a caller may bring binds it alike. `seq` is taken in
+-- the order given; rows are inserted in the order of their keys, so that two batches with the same
+-- keys wait for each other and never deadlock. A JSON null comes out of the record as SQL's NULL.
+WITH given AS MATERIALIZED (
+    SELECT row.*,
+           nextval('windrow.job_seq') AS seq,
+           clock.now,
+           coalesce(row.run_at, clock.now + coalesce(row.delay, 0) * interval '1 second') AS due_at
+      FROM (SELECT coalesce(:now::text::timestamptz, statement_timestamp()) AS now) AS clock,
+           json_to_recordset(:rows::text::json) AS row (
+               id uuid, queue text, kind text, payload json, headers json, tags text[],
+               priority integer, run_at timestamptz, delay double precision, "unique" text,
+               tenant text, "group" uuid, max_attempts integer, max_crashes integer,
+               lease_seconds bigint, retention_seconds bigint, is_cleaned boolean,
+               may_exist boolean)
+),
+inserted AS (
+    INSERT INTO windrow.job_live (
+        id, seq, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes,
+        lease_seconds, retention_seconds, tenant, group_id, unique_key, is_follower)
+    SELECT id, seq, queue, kind,
+           CASE WHEN :as_followers::text::boolean THEN 'held'
+                WHEN due_at <= now THEN 'ready'
+                ELSE 'scheduled' END,
+           priority, due_at, now, max_attempts, max_crashes, lease_seconds,
+           retention_seconds, tenant, "group", "unique", :as_followers::text::boolean
+      FROM given
+     WHERE NOT (may_exist AND EXISTS (
+               SELECT FROM windrow.job_finished AS job WHERE job.id = given.id))
+     ORDER BY "unique", tenant, seq
+        ON CONFLICT DO NOTHING
+    RETURNING id, seq, queue, group_id, state, run_at, created_at
+),
+stored AS (
+    INSERT INTO windrow.job_payload (id, payload, headers, tags, is_cleaned)
+    SELECT given.id, coalesce(payload, 'null'), headers, nullif(tags, '{}'), is_cleaned
+      FROM given JOIN inserted ON inserted.id = given.id AND inserted.seq = given.seq
+),
+tallied AS (
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT count(*), queue, state FROM inserted GROUP BY queue, state
+)
+SELECT id, seq, queue, group_id, state, run_at, created_at FROM inserted

@@ -1,0 +1,32 @@
+-- A page of jobs, newest first, without results and histories.
+-- :after, the last id of the page before, or null; :limit; each of :queue, :kind, :state, :states,
+-- :tenant, :group_id, :tag, :error, :unique_key may be null: any. One state is given as :state,
+-- several as :states: only the former keeps the order of the index by state.
+SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attempts, job.crashes,
+       job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at, job.started_at,
+       job.finished_at, nullif(job.expires_at, 'infinity') AS expires_at, job.tenant, job.group_id,
+       job.root_of, job.unique_key, job.error, job.lease_seconds, job.retention_seconds,
+       job.stop_as, stored.payload, stored.headers, stored.tags, stored.is_cleaned,
+       NULL::json AS result, NULL::bytea AS body,
+       lease.token AS lease, lease.worker, lease.expires_at AS lease_expires_at,
+       progress.percent, progress.message, progress.counters, progress.updated_at
+  FROM (SELECT *
+          FROM windrow.job
+         WHERE (:after::uuid IS NULL OR job.id < :after)
+           AND (:queue::text IS NULL OR job.queue = :queue)
+           AND (:kind::text IS NULL OR job.kind = :kind)
+           AND (:state::text IS NULL OR job.state = :state)
+           AND (:states::text[] IS NULL OR job.state = ANY (:states))
+           AND (:tenant::text IS NULL OR job.tenant = :tenant)
+           AND (:group_id::uuid IS NULL OR job.group_id = :group_id)
+           AND (:unique_key::text IS NULL OR job.unique_key = :unique_key)
+           AND (:error::text IS NULL OR position(lower(:error) IN lower(job.error)) > 0)
+           AND (:tag::text IS NULL OR EXISTS (
+                    SELECT FROM windrow.job_payload AS tagged
+                     WHERE tagged.id = job.id AND :tag = ANY (tagged.tags)))
+         ORDER BY job.id DESC
+         LIMIT :limit::integer) AS job
+  JOIN windrow.job_payload AS stored ON stored.id = job.id
+  LEFT JOIN windrow.lease ON lease.token = job.lease AND job.state = 'active'
+  LEFT JOIN windrow.job_progress AS progress ON progress.id = job.id
+ ORDER BY job.id DESC

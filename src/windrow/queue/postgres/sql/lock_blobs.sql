@@ -1,0 +1,2 @@
+-- Lock blobs, so that nobody begins to use them. :hashes. Returns hash.
+SELECT hash FROM windrow.blob WHERE hash = ANY (:hashes::bytea[]) ORDER BY hash FOR UPDATE

@@ -1,0 +1,7 @@
+-- Lock groups, in the order of their ids. :ids JSON array.
+-- Returns id, state, is_cancelled, root, cancel_reason.
+SELECT id, state, is_cancelled, root, cancel_reason
+  FROM windrow.job_group
+ WHERE id = ANY (ARRAY(SELECT value::uuid FROM json_array_elements_text(:ids::text::json)))
+ ORDER BY id
+   FOR UPDATE

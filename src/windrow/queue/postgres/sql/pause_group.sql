@@ -1,0 +1,2 @@
+-- Stop claims of a group's jobs. :id. Returns id.
+UPDATE windrow.job_group SET is_paused = true WHERE id = :id::uuid RETURNING id

@@ -1,0 +1,65 @@
+-- Overwrite the unclaimed holders of unique keys with new contents, in place: id, seq, created_at
+-- and history stay. :rows JSON array of JobRow, one per key; :as_followers 'true' replaces the
+-- followers of the keys and leaves them held; :now or null. Returns for each the new job's id
+-- (wanted_by), and id, seq, queue, state, run_at, created_at of the job that was overwritten.
+WITH given AS MATERIALIZED (
+    SELECT row.*,
+           clock.now,
+           coalesce(row.run_at, clock.now + coalesce(row.delay, 0) * interval '1 second') AS due_at
+      FROM (SELECT coalesce(:now::text::timestamptz, statement_timestamp()) AS now) AS clock,
+           json_to_recordset(:rows::text::json) AS row (
+               id uuid, queue text, kind text, payload json, headers json, tags text[],
+               priority integer, run_at timestamptz, delay double precision, "unique" text,
+               tenant text, "group" uuid, max_attempts integer, max_crashes integer,
+               lease_seconds bigint, retention_seconds bigint, is_cleaned boolean)
+     ORDER BY "unique", tenant
+),
+holder AS MATERIALIZED (
+    SELECT given.*, job.id AS holder_id, job.queue AS old_queue, job.state AS old_state
+      FROM given
+     CROSS JOIN LATERAL (
+           SELECT live.id, live.queue, live.state
+             FROM windrow.job_live AS live
+            WHERE live.unique_key = given."unique"
+              AND live.tenant IS NOT DISTINCT FROM given.tenant
+              AND live.group_id IS NOT DISTINCT FROM given."group"
+              AND live.is_follower = :as_followers::text::boolean
+              AND live.state IN ('scheduled', 'held', 'paused', 'ready')
+              FOR UPDATE) AS job
+),
+replaced AS (
+    UPDATE windrow.job_live AS job
+       SET queue = holder.queue,
+           kind = holder.kind,
+           state = CASE WHEN job.is_follower THEN 'held'
+                        WHEN holder.due_at <= holder.now THEN 'ready'
+                        ELSE 'scheduled' END,
+           priority = holder.priority,
+           run_at = holder.due_at,
+           max_attempts = holder.max_attempts,
+           max_crashes = holder.max_crashes,
+           lease_seconds = holder.lease_seconds,
+           retention_seconds = holder.retention_seconds,
+           attempts = 0,
+           crashes = 0
+      FROM holder
+     WHERE job.id = holder.holder_id
+    RETURNING holder.id AS wanted_by, job.id, job.seq, job.queue, job.state, job.run_at,
+              job.created_at
+),
+stored AS (
+    UPDATE windrow.job_payload AS stored
+       SET payload = coalesce(holder.payload, 'null'),
+           headers = holder.headers,
+           tags = nullif(holder.tags, '{}'),
+           is_cleaned = holder.is_cleaned
+      FROM holder
+     WHERE stored.id = holder.holder_id
+),
+tallied AS (
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), old_queue, old_state FROM holder GROUP BY old_queue, old_state
+     UNION ALL
+    SELECT count(*), queue, state FROM replaced GROUP BY queue, state
+)
+SELECT * FROM replaced

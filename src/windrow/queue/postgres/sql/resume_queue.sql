@@ -1,0 +1,2 @@
+-- Let a queue be claimed again. :name.
+DELETE FROM windrow.queue WHERE name = :name::text

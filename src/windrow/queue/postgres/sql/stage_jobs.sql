@@ -1,0 +1,23 @@
+-- Scheduled jobs that are due become ready, longest due first. :limit; :now or null.
+-- Returns queue, n.
+WITH due AS MATERIALIZED (
+    SELECT id
+      FROM windrow.job_live
+     WHERE state = 'scheduled' AND run_at <= coalesce(:now::timestamptz, statement_timestamp())
+     ORDER BY run_at
+     LIMIT :limit::integer
+       FOR UPDATE SKIP LOCKED
+),
+staged AS (
+    UPDATE windrow.job_live AS job
+       SET state = 'ready'
+     WHERE job.id = ANY (ARRAY(SELECT id FROM due))
+    RETURNING job.queue
+),
+tallied AS (
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), queue, 'scheduled' FROM staged GROUP BY queue
+     UNION ALL
+    SELECT count(*), queue, 'ready' FROM staged GROUP BY queue
+)
+SELECT queue, count(*) AS n FROM staged GROUP BY queue

@@ -1,0 +1,135 @@
+"""The Postgres store: every verb of the contract, each part in a module of its own.
+
+- `inserting` · `claiming` · `finishing` · `leasing`: a job's way from insert to end
+- `looking` · `changing` · `grouping`: jobs, queues and groups from outside
+- `work`: what a transaction owes before it commits; `schema`: the tables themselves
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, Self
+
+from windrow.clock import Clock
+from windrow.errors import GroupEnded, GroupNotFound
+from windrow.queue.job import Job
+from windrow.queue.postgres.changing import Changing
+from windrow.queue.postgres.connection import Database
+from windrow.queue.postgres.failures import wrapped_errors
+from windrow.queue.postgres.finishing import Finishing
+from windrow.queue.postgres.grouping import Grouping
+from windrow.queue.postgres.inserting import (
+    Insertion,
+    can_be_copied,
+    copy_rows,
+    insert_plain,
+    insert_rows,
+)
+from windrow.queue.postgres.leasing import Leasing
+from windrow.queue.postgres.looking import Looking
+from windrow.queue.postgres.rows import as_json, sql
+from windrow.queue.postgres.schema import Schema
+from windrow.queue.postgres.work import Delta, settle_groups
+from windrow.queue.statements import parse_statement
+from windrow.queue.store import Capabilities, Claim, Inserted, JobRow
+from windrow.queue.transactions import Executor, executor_for
+
+_SAVE: Final = parse_statement("save", "SAVEPOINT windrow_insert")
+_UNDO: Final = parse_statement("undo", "ROLLBACK TO SAVEPOINT windrow_insert")
+_FORGET: Final = parse_statement("forget", "RELEASE SAVEPOINT windrow_insert")
+
+
+class PostgresStore(Finishing, Leasing, Changing, Looking, Grouping, Schema):
+    capabilities = Capabilities(
+        transactional_insert=True, reads_in_transaction=True, many_machines=True
+    )
+
+    @classmethod
+    async def open(cls, url: str, *, clock: Clock) -> Self:
+        """Connect; the tables are made by `migrate`."""
+        return cls(await Database.open(url), clock)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def insert_jobs(self, rows: Sequence[JobRow], *, tx: Any = None) -> list[Inserted]:
+        if not rows:
+            return []
+        if tx is not None:
+            return await self._insert_in(tx, rows)
+        return await self._insert(rows)
+
+    async def claim_jobs(self, claim: Claim) -> list[Job]:
+        return await self._claimer.claim(self._database, claim, self.clock.now())
+
+    async def _insert(self, rows: Sequence[JobRow]) -> list[Inserted]:
+        if can_be_copied(rows):
+            inserted = await self._copy(rows)
+        elif is_simple(rows) and (found := await self._insert_plain(rows)):
+            inserted = found
+        else:
+            inserted = await self._insert_in_rounds(rows)
+        for row, one in zip(rows, inserted, strict=True):
+            self._claimer.floors.drop_behind(row.queue, row.priority, one.seq)
+        return inserted
+
+    async def _insert_plain(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
+        return await insert_plain(self._database, rows, self.clock.now())
+
+    async def _copy(self, rows: Sequence[JobRow]) -> list[Inserted]:
+        async with self._database.connection() as connection, connection.transaction():
+            return await copy_rows(connection, rows, self.clock.now())
+
+    async def _insert_in_rounds(self, rows: Sequence[JobRow]) -> list[Inserted]:
+        async def do(executor: Executor) -> Insertion:
+            return await self._insert_on(executor, rows)
+
+        insertion = await self._database.in_transaction(do)
+        self._claimer.floors.drop(insertion.ready_queues)
+        await self._promote_again(insertion.followed_keys)
+        return insertion.all_outcomes()
+
+    async def _insert_in(self, tx: Any, rows: Sequence[JobRow]) -> list[Inserted]:
+        """Insert in the caller's transaction. With a blocking connection this never waits."""
+        executor = executor_for(tx)
+        with wrapped_errors():
+            async with _savepoint(executor):
+                insertion = await self._insert_on(executor, rows)
+        # Followers that miss the end of their holder are found by the next stage_jobs.
+        return insertion.all_outcomes()
+
+    async def _insert_on(self, executor: Executor, rows: Sequence[JobRow]) -> Insertion:
+        insertion = await insert_rows(executor, rows, self.clock.now())
+        if insertion.joined:
+            groups = sorted(insertion.joined)
+            locked = await executor.fetch(sql("lock_groups"), {"ids": as_json(groups)})
+            found = {str(row["id"]): row for row in locked}
+            for group_id in groups:
+                if group_id not in found:
+                    raise GroupNotFound(group_id)
+                if found[group_id]["state"] != "active" or found[group_id]["is_cancelled"]:
+                    raise GroupEnded(group_id)
+            deltas = [Delta(i, members=n, pending=n) for i, n in insertion.joined.items()]
+            await settle_groups(executor, deltas, self.clock.now())
+        return insertion
+
+
+def is_simple(rows: Sequence[JobRow]) -> bool:
+    """Whether a single statement may do: nothing to count, and either nothing that collides or just
+    one row, of which nothing is written if it does."""
+    if any(row.group is not None for row in rows):
+        return False
+    return len(rows) == 1 or not any(row.unique is not None or row.may_exist for row in rows)
+
+
+@asynccontextmanager
+async def _savepoint(executor: Executor) -> AsyncIterator[None]:
+    """All or nothing within a transaction that is not ours to roll back."""
+    await executor.fetch(_SAVE, {})
+    try:
+        yield
+    except Exception:
+        await executor.fetch(_UNDO, {})
+        raise
+    await executor.fetch(_FORGET, {})

@@ -1,0 +1,51 @@
+"""What the parts of the store share: the database, the clock, and transactions that are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from windrow.clock import Clock
+from windrow.queue.postgres.claiming import Claimer
+from windrow.queue.postgres.connection import Database
+from windrow.queue.postgres.rows import Row, sql
+from windrow.queue.postgres.work import Work
+from windrow.queue.transactions import Executor
+
+T = TypeVar("T")
+ALL = 2**31 - 1
+
+
+class Verbs:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self.clock = clock
+        self._database = database
+        self._claimer = Claimer()
+
+    async def _run(self, name: str, /, **values: Any) -> list[Row]:
+        """Run one statement, which commits by itself."""
+        return await self._database.fetch(sql(name), {"now": self.clock.now(), **values})
+
+    async def _transact(self, do: Callable[[Work], Awaitable[T]]) -> T:
+        """Do the work in a transaction and settle what follows from it."""
+
+        async def once(executor: Executor) -> tuple[T, Work]:
+            work = Work(executor, self.clock.now())
+            result = await do(work)
+            await work.settle()
+            return result, work
+
+        result, work = await self._database.in_transaction(once)
+        await self._after_commit(work)
+        return result
+
+    async def _after_commit(self, work: Work) -> None:
+        self._claimer.floors.drop(work.ready_queues)
+        await self._promote_again(work.followed_keys)
+
+    async def _promote_again(self, keys: set[str]) -> None:
+        """A follower may have been inserted just while its holder ended, neither seeing the other.
+        Now both have committed, so another look finds it."""
+        if keys:
+            for row in await self._run("promote_followers", keys=sorted(keys), limit=ALL):
+                self._claimer.floors.drop([row["queue"]])

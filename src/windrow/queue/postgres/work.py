@@ -1,0 +1,264 @@
+"""One transaction's work: its statements, its time, and what it owes before it commits.
+
+Verbs note what follows from their changes while they go: members that came to or left a group, keys
+that were freed, groups whose root ended badly. `settle` pays it all, in a loop, because the end of a
+group may end its root, which may be a member of another group.
+
+Lock order, everywhere: job rows first, then groups in the order of their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from windrow.queue.job import FINAL, UNCLAIMED, JobError, JobState
+from windrow.queue.postgres.inserting import insert_rows
+from windrow.queue.postgres.rows import Row, as_json, as_text, columns, short_error, sql
+from windrow.queue.store import Inserted, JobRow
+from windrow.queue.transactions import Executor
+
+ACTIVE_ONLY: Final = (JobState.ACTIVE,)
+NOT_RUNNING: Final = (*UNCLAIMED, JobState.WAITING)
+_ALL: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The final state a job is to go to. Without a token, whoever holds it."""
+
+    id: str
+    state: JobState
+    token: str | None = None
+    error: str | None = None
+    uses_attempt: bool = False
+
+
+@dataclass(slots=True)
+class Delta:
+    """What happened to a group."""
+
+    id: str
+    members: int = 0
+    pending: int = 0
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    is_closed: bool = False
+    cancel_reason: str | None = None
+
+    def moved(self, before: JobState | None, after: JobState | None) -> None:
+        """A member went from one state to another; None: it was not there, is not there."""
+        for state, step in ((before, -1), (after, 1)):
+            if state in FINAL:
+                setattr(self, state, getattr(self, state) + step)
+            elif state is not None:
+                self.pending += step
+
+
+class Work:
+    def __init__(self, executor: Executor, now: datetime | None) -> None:
+        self.now = now
+        self.executor = executor
+        self.ready_queues: set[str] = set()  # where jobs became claimable, behind a claim's floor
+        self.followed_keys: set[str] = set()  # that have a new follower
+        self._deltas: dict[str, Delta] = {}
+        self._freed_keys: set[str] = set()
+        self._orphaned: dict[str, str] = {}  # groups whose root ended badly, and why
+        self._waiting: dict[str, str] = {}  # roots that wait now, and their groups
+
+    async def run(self, name: str, /, **values: Any) -> Sequence[Row]:
+        """Run a statement; `now` is given to each that asks for it."""
+        return await self.executor.fetch(sql(name), {"now": self.now, **values})
+
+    def group(self, group_id: Any) -> Delta:
+        key = str(group_id)
+        return self._deltas.setdefault(key, Delta(key))
+
+    def member_moved(self, group_id: Any, before: JobState | None, after: JobState | None) -> None:
+        if group_id is not None:
+            self.group(group_id).moved(before, after)
+
+    def members_joined(self, counts: Mapping[str, int]) -> None:
+        for group_id, count in counts.items():
+            delta = self.group(group_id)
+            delta.members += count
+            delta.pending += count
+
+    def key_freed(self, unique_key: str | None) -> None:
+        if unique_key is not None:
+            self._freed_keys.add(unique_key)
+
+    def root_waits(self, root: Any, group_id: Any) -> None:
+        self._waiting[str(root)] = str(group_id)
+
+    async def end_jobs(
+        self, endings: Sequence[Ending], from_states: Iterable[JobState] = ACTIVE_ONLY
+    ) -> dict[str, Row]:
+        """Move jobs to their final states; those that were in one of `from_states`, by id."""
+        if not endings:
+            return {}
+        ordered = sorted(endings, key=lambda ending: ending.id)
+        ids, tokens, states, errors, uses = columns(
+            [(e.id, e.token, e.state, e.error, e.uses_attempt) for e in ordered], 5
+        )
+        ended = await self.run(
+            "end_jobs",
+            ids=ids,
+            tokens=tokens,
+            states=states,
+            errors=errors,
+            uses_attempts=uses,
+            from_states=list(from_states),
+        )
+        for row in ended:
+            after = JobState(row["after"])
+            self.member_moved(row["group_id"], JobState(row["before"]), after)
+            self.key_freed(None if row["is_follower"] else row["unique_key"])
+            if row["root_of"] is not None and after is not JobState.COMPLETED:
+                self._orphaned[str(row["root_of"])] = row["error"] or f"its root job is {after}"
+        return {str(row["id"]): row for row in ended}
+
+    async def add_errors(self, errors: Sequence[tuple[str, JobError]]) -> None:
+        if errors:
+            ids, times, reasons, types, messages, tracebacks = columns(
+                [(i, e.at, e.reason, e.type, e.message, e.traceback) for i, e in errors], 6
+            )
+            await self.run(
+                "add_errors",
+                ids=ids,
+                times=times,
+                reasons=reasons,
+                types=types,
+                messages=messages,
+                tracebacks=tracebacks,
+            )
+
+    async def cancel_jobs(self, ids: Iterable[str], reason: str) -> dict[str, Row]:
+        """End those that do not run, ask the others to stop; the ended ones by id."""
+        error = JobError(None, "cancel", reason)
+        endings = [Ending(i, JobState.CANCELLED, error=short_error(error)) for i in ids]
+        ended = await self.end_jobs(endings, NOT_RUNNING)
+        await self.add_errors([(job_id, error) for job_id in ended])
+        running = [e.id for e in endings if e.id not in ended]
+        if running:
+            told = await self.run("tell_jobs", ids=running, stop_as="cancelled", reason=reason)
+            for row in told:
+                if row["root_of"] is not None:
+                    self._orphaned[str(row["root_of"])] = reason
+        return ended
+
+    async def settle(self) -> None:
+        """Do all that follows. Called once, before the transaction commits."""
+        while self._freed_keys or self._orphaned or self._waiting or self._deltas:
+            await self._promote_followers()
+            await self._cancel_orphaned()
+            await self._end_waiting_roots()
+            await self._settle_groups()
+
+    async def _promote_followers(self) -> None:
+        if not self._freed_keys:
+            return
+        keys, self._freed_keys = sorted(self._freed_keys), set()
+        for row in await self.run("promote_followers", keys=keys, limit=_ALL):
+            self.ready_queues.add(row["queue"])
+
+    async def _cancel_orphaned(self) -> None:
+        orphaned, self._orphaned = self._orphaned, {}
+        for group_id, reason in orphaned.items():
+            await self.cancel_group(group_id, reason)
+
+    async def cancel_group(self, group_id: str, reason: str) -> None:
+        """Cancel a group's members. Those that came while we went for its lock are seen by the
+        second look, after which no more can come."""
+        if not _is_running(await self.run("find_groups", ids=[group_id])):
+            return
+        await self._cancel_members(group_id, reason)
+        if not _is_running(await self.lock_groups([group_id])):
+            return
+        self.group(group_id).cancel_reason = reason
+        await self._cancel_members(group_id, reason)
+
+    async def _cancel_members(self, group_id: str, reason: str) -> None:
+        members = [str(row["id"]) for row in await self.run("find_members", ids=[group_id])]
+        await self.cancel_jobs(members, reason)
+
+    async def lock_groups(self, ids: Iterable[str]) -> Sequence[Row]:
+        return await self.run("lock_groups", ids=as_json(sorted(ids)))
+
+    async def _end_waiting_roots(self) -> None:
+        """Roots that began to wait for a group that had ended before. Under the group's lock: either
+        we see its end here, or the one who ends it sees the root waiting."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, {}
+        groups = {str(row["id"]): row for row in await self.lock_groups(set(waiting.values()))}
+        over = [
+            Ending(root, JobState.COMPLETED)
+            for root, group_id in waiting.items()
+            if group_id not in groups or groups[group_id]["state"] != "active"
+        ]
+        await self.end_jobs(over, (JobState.WAITING,))
+
+    async def _settle_groups(self) -> None:
+        if not self._deltas:
+            return
+        deltas, self._deltas = self._deltas, {}
+        ended = await settle_groups(self.executor, deltas.values(), self.now)
+        roots = [row for row in ended if row["root"] is not None]
+        await self.end_jobs(
+            [
+                Ending(str(row["root"]), JobState(row["state"]), error=row["cancel_reason"])
+                for row in roots
+            ],
+            (JobState.WAITING,),
+        )
+        for row in ended:
+            if row["finish_job"] is not None:
+                await self._insert_finish_job(row["finish_job"])
+
+    async def _insert_finish_job(self, text: str) -> None:
+        finish_job = msgspec.json.decode(text, type=JobRow)
+        await self.insert_follow_ups([finish_job])
+
+    async def insert_follow_ups(self, rows: Sequence[JobRow]) -> list[Inserted]:
+        """Insert rows that must not fail the transaction: those for groups that take no more are
+        dropped. Their members are counted when the work is settled."""
+        wanted = {row.group for row in rows if row.group is not None}
+        open_groups = await self._open_groups(wanted) if wanted else set()
+        kept = [row for row in rows if row.group is None or row.group in open_groups]
+        insertion = await insert_rows(self.executor, kept, self.now, is_lenient=True)
+        self.members_joined(insertion.joined)
+        self.ready_queues |= insertion.ready_queues
+        self.followed_keys |= insertion.followed_keys
+        outcomes = iter(insertion.all_outcomes())
+        is_kept = {id(row) for row in kept}
+        return [
+            next(outcomes) if id(row) in is_kept else Inserted(row.id, "dropped") for row in rows
+        ]
+
+    async def _open_groups(self, ids: Iterable[str]) -> set[str]:
+        """Those groups, locked now, that take more members."""
+        return {
+            str(row["id"])
+            for row in await self.lock_groups(ids)
+            if row["state"] == "active"
+            and not row["is_cancelled"]
+            and self.group(row["id"]).cancel_reason is None
+        }
+
+
+def _is_running(found: Sequence[Row]) -> bool:
+    return any(row["state"] == "active" and not row["is_cancelled"] for row in found)
+
+
+async def settle_groups(
+    executor: Executor, deltas: Iterable[Delta], now: datetime | None
+) -> Sequence[Row]:
+    """Write what happened to groups; those that ended by it."""
+    given = as_json([asdict(delta) for delta in deltas])
+    return await executor.fetch(sql("settle_groups"), {"deltas": given, "now": as_text(now)})
