@@ -28,6 +28,7 @@ Row = Mapping[str, Any]
 
 TRIES: Final = 5
 ACQUIRE_SECONDS: Final = 30.0
+CLOSE_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Database:
 
     def __init__(self, pool: asyncpg.Pool[Any]) -> None:
         self._pool = pool
+        self._lent: set[Connection] = set()
 
     @classmethod
     async def open(cls, url: str) -> Self:
@@ -79,8 +81,14 @@ class Database:
         return cls(pool)
 
     async def close(self) -> None:
+        """Close every connection; what was left open on a lent one is rolled back."""
         with wrapped_errors():
-            await self._pool.close()
+            for connection in list(self._lent):
+                await self.take_back(connection)
+            try:
+                await asyncio.wait_for(self._pool.close(), CLOSE_SECONDS)
+            except TimeoutError:
+                self._pool.terminate()
 
     async def fetch(self, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
         """Run one statement, which commits by itself; tried again if another got in its way."""
@@ -120,11 +128,19 @@ class Database:
     async def lend(self) -> Connection:
         """A connection to be given back with `take_back`."""
         with wrapped_errors():
-            return await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+            connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+        self._lent.add(connection)
+        return connection
+
+    def is_lent(self, connection: Connection) -> bool:
+        return connection in self._lent
 
     async def take_back(self, connection: Connection) -> None:
-        with wrapped_errors():
-            await self._pool.release(connection)
+        """End a loan. A transaction still open on it is rolled back."""
+        if connection in self._lent:
+            self._lent.remove(connection)
+            with wrapped_errors():
+                await self._pool.release(connection)
 
 
 async def retried(once: Callable[[], Awaitable[T]]) -> T:

@@ -68,11 +68,11 @@ class PostgresTransaction:
             with wrapped_errors():
                 await self._transaction.commit()
         finally:
-            await self._give_back()
+            await self._database.take_back(self._connection)
 
     async def rollback(self) -> None:
         """Undo everything. Rolling back what has ended already changes nothing."""
-        if self._connection is None:
+        if not self._is_open:
             return
         try:
             # A connection that was lost has rolled back by itself.
@@ -80,14 +80,14 @@ class PostgresTransaction:
                 with wrapped_errors():
                     await self._transaction.rollback()
         finally:
-            await self._give_back()
+            await self._database.take_back(self._connection)
 
-    async def _give_back(self) -> None:
-        connection, self._connection = self._connection, None
-        await self._database.take_back(connection)
+    @property
+    def _is_open(self) -> bool:
+        return self._database.is_lent(self._connection)
 
     def _require_open(self) -> None:
-        if self._connection is None:
+        if not self._is_open:
             raise ConfigError("the job's transaction has ended already")
 
 
