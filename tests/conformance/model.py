@@ -74,10 +74,6 @@ class Refused(Exception):
         self.reason = reason
 
 
-class Undecided(Exception):
-    """The contract leaves open what happens here."""
-
-
 @dataclass(slots=True)
 class Model:
     now: datetime
@@ -164,8 +160,6 @@ class Model:
     def _replace(self, old: MJob, row: JobRow) -> tuple[str, str]:
         if old.group != row.group:
             raise Refused("InvalidJob")
-        if old.state == S.PAUSED:
-            raise Undecided
         old.kind, old.queue, old.priority = row.kind, row.queue, row.priority
         old.run_at, old.max_crashes = self.due_at(row), row.max_crashes
         old.attempts = old.crashes = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -133,6 +134,14 @@ async def test_error_is_kept_in_the_history_whatever_the_state(store: Store) -> 
 
     for job in (await store.get_jobs(ids(jobs))).values():
         assert [error.message for error in job.errors] == ["boom"]
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_attempt_is_counted_whatever_the_state(store: Store, end) -> None:
+    job = await add_and_claim(store)
+    await accept(store, replace(end(job), uses_attempt=True, error=None))
+
+    assert (await get(store, job.id)).attempts == 1
 
 
 @pytest.mark.parametrize(

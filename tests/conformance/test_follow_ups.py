@@ -118,6 +118,19 @@ async def test_follow_up_with_a_taken_key_is_told_and_fails_nothing(store: Store
     assert await state(store, job.id) == JobState.COMPLETED
 
 
+async def test_follow_up_that_may_not_replace_fails_nothing(store: Store) -> None:
+    """A job of another group is not overwritten; of an insert this would be refused."""
+    group = await make_group(store)
+    holder = await add(store, "old", unique="key", delay=60, group=group.id)
+    job = await add_and_claim(store)
+    finished = await complete(store, job, then=(row("new", unique="key", on_conflict="replace"),))
+
+    assert len(finished.then) == 1
+    assert finished.then[0].outcome not in ("inserted", "replaced")
+    assert (await get(store, holder)).kind == "old"
+    assert await state(store, job.id) == JobState.COMPLETED
+
+
 async def test_completed_job_frees_its_key_for_its_own_follow_up(store: Store) -> None:
     job = await add_and_claim(store, unique="key")
     finished = await complete(store, job, then=(row(unique="key"),))

@@ -13,6 +13,7 @@ from tests.builders import (
     add_and_claim,
     add_many,
     attempt,
+    boom,
     cancellation,
     claim,
     claim_one,
@@ -306,6 +307,16 @@ async def test_root_waits_for_its_group(store: Store, clock: FakeClock) -> None:
     assert (found.state, found.root_of, found.group) == (JobState.WAITING, group.id, None)
     assert (found.finished_at, found.result) == (None, {"kickoff": True})
     assert (await get_group(store, group.id)).root == root.id
+
+
+async def test_waiting_root_keeps_what_its_end_said(store: Store) -> None:
+    root, _ = await start_crawl(store)
+    end = completion(root, "kickoff", error=boom("two links were broken"), uses_attempt=True)
+    await accept(store, end)
+    found = await get(store, root.id)
+
+    assert (found.state, found.attempts, found.result) == (JobState.WAITING, 1, "kickoff")
+    assert [error.message for error in found.errors] == ["two links were broken"]
 
 
 async def test_root_is_completed_when_its_group_ends(store: Store, clock: FakeClock) -> None:

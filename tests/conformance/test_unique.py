@@ -165,6 +165,18 @@ async def test_replaced_job_starts_with_no_attempts_and_keeps_its_history(store:
     assert [error.message for error in replaced.errors] == ["boom"]
 
 
+@pytest.mark.parametrize(("delay", "after"), [(0, JobState.READY), (60, JobState.SCHEDULED)])
+async def test_replace_gives_a_paused_job_the_state_of_the_new_one(
+    store: Store, delay: float, after: JobState
+) -> None:
+    """What a person enqueues now is meant to run: the pause was of the old contents."""
+    job_id = await add(store, unique=KEY)
+    await store.pause_jobs([job_id])
+    again = await insert(store, unique=KEY, on_conflict="replace", delay=delay)
+
+    assert (again.outcome, again.state, await state(store, job_id)) == ("replaced", after, after)
+
+
 async def test_replace_leaves_a_running_job_alone(store: Store) -> None:
     job = await add_and_claim(store, "old", unique=KEY)
     again = await insert(store, "new", unique=KEY, on_conflict="replace")

@@ -1,0 +1,99 @@
+"""What the processes of the race tests do. Each is started with a verb and JSON options:
+
+    python -m tests.integration.racing drain '{"url": …, "log": …, "seed": 1}'
+
+They tell on standard output that they are ready, and wait there for a line before they start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from tests.builders import completion, row, snooze, wish
+from windrow.queue.job import Job, JobState
+from windrow.queue.store import Store, open_store
+
+LARGEST_BATCH = 25
+IDLE_SECONDS = 0.02
+
+
+async def drain(store: Store, *, log: str, seed: int, seconds: int = 60) -> None:
+    """Claim batches of random sizes and finish them until nothing is left. A job is written to the
+    log once its completion was accepted."""
+    dice = random.Random(seed)
+    with Path(log).open("a") as file:
+        jobs: list[Job] = []
+        while True:
+            claim = wish(dice.randint(1, LARGEST_BATCH), seconds=seconds, worker=f"worker-{seed}")
+            if not jobs:
+                jobs = await store.claim_jobs(claim)
+            if jobs:
+                jobs = await finish(store, jobs, claim if dice.random() < 0.5 else None, dice, file)
+            elif await is_over(store):
+                return
+            else:
+                await store.rescue_jobs()
+                await asyncio.sleep(IDLE_SECONDS)
+
+
+async def finish(
+    store: Store, jobs: list[Job], claim: Any, dice: random.Random, log: TextIO
+) -> list[Job]:
+    """Complete the jobs, hand one in twenty of the first runs back, perhaps claim the next ones."""
+    back = {job.id for job in jobs if job.runs == 1 and dice.random() < 0.05}
+    ends = [snooze(job) if job.id in back else completion(job, {"by": job.id}) for job in jobs]
+    finished = await store.finish_jobs(ends, claim=claim)
+    for job in jobs:
+        if job.id not in back and job.id not in finished.lost:
+            log.write(f"{job.id}\n")
+    log.flush()
+    return list(finished.claimed)
+
+
+async def is_over(store: Store) -> bool:
+    found = [info.counts for info in await store.list_queues()]
+    return not any(JobState.READY in counts or JobState.ACTIVE in counts for counts in found)
+
+
+async def drain_and_hold(store: Store, *, log: str, hold: int, seconds: int) -> None:
+    """Do some work, then sit on a batch until killed."""
+    with Path(log).open("a") as file:
+        for size in (10, 20, 30):
+            jobs = await store.claim_jobs(wish(size, seconds=seconds, worker="victim"))
+            await finish(store, jobs, None, random.Random(1), file)
+    held = await store.claim_jobs(wish(hold, seconds=seconds, worker="victim"))
+    say([job.id for job in held])
+    await asyncio.Event().wait()
+
+
+async def insert_keys(store: Store, *, keys: list[str], mode: str) -> None:
+    """Insert a job for each key and tell what became of it."""
+    outcomes = []
+    for key in keys:
+        [inserted] = await store.insert_jobs([row(unique=key, on_conflict=mode)])
+        outcomes.append((inserted.outcome, inserted.id))
+    say(outcomes)
+
+
+def say(what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+async def main(verb: Callable[..., Awaitable[None]], url: str, **options: Any) -> None:
+    store = await open_store(url)
+    try:
+        say("ready")
+        sys.stdin.readline()
+        await verb(store, **options)
+    finally:
+        await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(globals()[sys.argv[1]], **json.loads(sys.argv[2])))
