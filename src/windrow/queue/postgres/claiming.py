@@ -3,8 +3,9 @@
 A claimed job leaves its entry in the claim index until it is vacuumed, and while some snapshot is
 held nothing is: a claim would step over all of them, each time. So the store remembers for each
 queue the place up to which it has claimed, and begins behind it. Jobs may still appear before the
-floor (a late commit, a retry by another process), so it is dropped when a claim gets fewer jobs than
-it asked for, about once a second, and whenever this store itself makes jobs of the queue ready.
+floor (a late commit, a retry by another process), so it is dropped when a claim gets fewer jobs
+than it asked for, about once a second, and whenever this store itself makes jobs of the queue
+ready.
 """
 
 from __future__ import annotations

@@ -22,6 +22,22 @@ from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.statements import Statement
 from windrow.queue.transactions import AsyncpgExecutor, Executor
 
+# Plans are made once, perhaps while the queue is empty, and must be good for a million rows: by
+# index, whatever the statistics say. Measured in docs/decisions/0001-storage-shape.md. They are
+# given when connecting, which some poolers do not allow: those want `?statement_cache_size=0`
+# anyway, and then every statement is planned for what is there.
+PLANNER_SETTINGS: Final = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+}
+# For statements that are not ours, or have a plan of their own each time; for one transaction.
+USUAL_PLANNING: Final = (
+    "SET LOCAL plan_cache_mode = auto; "
+    "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on"
+)
+
 T = TypeVar("T")
 Connection = Any  # asyncpg's connection, or its proxy from the pool
 Row = Mapping[str, Any]
@@ -75,6 +91,7 @@ class Database:
                     max_cached_statement_lifetime=0,
                     timeout=options.connect_timeout,
                     reset=_leave_as_it_is,
+                    server_settings=PLANNER_SETTINGS if options.statement_cache_size else {},
                 )
             except (ValueError, asyncpg.ClientConfigurationError) as error:
                 raise ConfigError(f"the database URL is not valid: {error}") from error
@@ -105,7 +122,8 @@ class Database:
     async def fetch_planned(self, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
         """Like `fetch`, but planned for these very values: for statements with optional filters,
         of which one plan for all values would use no index."""
-        async with self.connection() as connection:
+        async with self.connection() as connection, connection.transaction():
+            await connection.execute(USUAL_PLANNING)
             planned = await connection.prepare(statement.numbered)
             found: list[Row] = await planned.fetch(*statement.bind(values))
             return found

@@ -7,19 +7,19 @@ the next ones too. Everything else is done in a transaction of several statement
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
 from windrow.errors import ConfigError
 from windrow.queue.ids import is_id
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.postgres.claiming import place_of
-from windrow.queue.postgres.connection import Database
+from windrow.queue.postgres.connection import USUAL_PLANNING, Database
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.rows import Row, columns, short_error
 from windrow.queue.postgres.verbs import Verbs
-from windrow.queue.postgres.work import Ending, Work
+from windrow.queue.postgres.work import NO_RESULT, Ending, Result, Work
 from windrow.queue.store import Claim, Finish, Finished, Inserted, JobTransaction
 from windrow.queue.transactions import AsyncpgExecutor
 
@@ -42,6 +42,7 @@ class PostgresTransaction:
             with wrapped_errors():
                 transaction = connection.transaction()
                 await transaction.start()
+                await connection.execute(USUAL_PLANNING)
         except BaseException:
             await database.take_back(connection)
             raise
@@ -130,6 +131,7 @@ class Finishing(Verbs):
             finish.state is JobState.COMPLETED
             and not finish.then
             and finish.error is None
+            and not finish.uses_attempt
             and (finish.result is None or len(finish.result) <= BLOB_FROM)
             and len(finish.id) == len(finish.token) == UUID_LENGTH
             and not self._claimer.is_bound(finish.id)
@@ -232,12 +234,12 @@ def _missing(finishes: Sequence[Finish], done: Sequence[Any]) -> list[Finish]:
 async def end_runs(work: Work, finishes: Sequence[Finish]) -> Ends:
     """Write the ends of runs, each if its token is good. What follows is left to be settled."""
     given = {f.id.lower(): f for f in finishes if is_id(f.id) and is_id(f.token)}
-    accepted = await _wait(work, given.values())
-    accepted |= await _end(work, [f for i, f in given.items() if i not in accepted])
+    results = await _keep_blobs(work, given.values())
+    accepted = await _wait(work, given.values(), results)
+    accepted |= await _end(work, [f for i, f in given.items() if i not in accepted], results)
     accepted |= await _return(work, given.values())
     repeated = await _find_repeated(work, [f for i, f in given.items() if i not in accepted])
     good = [finish for job_id, finish in given.items() if job_id in accepted]
-    await _keep_results(work, [f for f in good if f.result is not None])
     await work.add_errors([(f.id, f.error) for f in good if f.error is not None])
     if good:
         await work.run("delete_leases", tokens=sorted({finish.token for finish in good}))
@@ -249,22 +251,55 @@ async def end_runs(work: Work, finishes: Sequence[Finish]) -> Ends:
     )
 
 
-async def _wait(work: Work, finishes: Iterable[Finish]) -> frozenset[str]:
+async def _keep_blobs(work: Work, finishes: Iterable[Finish]) -> dict[str, Result]:
+    """The results as they are stored with the jobs; large ones are kept by their hash. That of a
+    run which is refused afterwards stays behind until blobs are cleaned up."""
+    results: dict[str, Result] = {}
+    blobs: dict[bytes, bytes] = {}
+    for finish in finishes:
+        body = finish.result
+        if body is None:
+            results[finish.id] = NO_RESULT
+        elif len(body) <= BLOB_FROM:
+            results[finish.id] = Result(body.decode(), None, finish.result_is_cleaned)
+        else:
+            digest = hashlib.sha256(body).digest()
+            blobs[digest] = body
+            results[finish.id] = Result(None, digest, finish.result_is_cleaned)
+    if blobs:
+        await work.run("add_blobs", hashes=list(blobs), bodies=list(blobs.values()))
+    return results
+
+
+async def _wait(
+    work: Work, finishes: Iterable[Finish], results: Mapping[str, Result]
+) -> frozenset[str]:
     """Completed roots wait for their groups."""
     completed = [f for f in finishes if f.state is JobState.COMPLETED]
     if not completed:
         return frozenset()
+    ids, tokens, uses, bodies, hashes, are_cleaned = columns(
+        [(f.id, f.token, f.uses_attempt, *astuple(results[f.id])) for f in completed], 6
+    )
     waiting = await work.run(
-        "wait_for_group", ids=[f.id for f in completed], tokens=[f.token for f in completed]
+        "wait_for_group",
+        ids=ids,
+        tokens=tokens,
+        uses_attempts=uses,
+        results=bodies,
+        hashes=hashes,
+        are_cleaned=are_cleaned,
     )
     for row in waiting:
         work.root_waits(row["id"], row["root_of"])
     return frozenset(str(row["id"]) for row in waiting)
 
 
-async def _end(work: Work, finishes: Iterable[Finish]) -> frozenset[str]:
+async def _end(
+    work: Work, finishes: Iterable[Finish], results: Mapping[str, Result]
+) -> frozenset[str]:
     endings = [
-        Ending(f.id, f.state, f.token, short_error(f.error), f.uses_attempt)
+        Ending(f.id, f.state, f.token, short_error(f.error), f.uses_attempt, results[f.id])
         for f in finishes
         if f.state is not JobState.READY
     ]
@@ -320,25 +355,6 @@ async def _find_repeated(work: Work, finishes: Sequence[Finish]) -> frozenset[st
         "find_applied", ids=[f.id for f in finishes], tokens=[f.token for f in finishes]
     )
     return frozenset(str(row["id"]) for row in found)
-
-
-async def _keep_results(work: Work, finishes: Sequence[Finish]) -> None:
-    if not finishes:
-        return
-    blobs: dict[bytes, bytes] = {}
-    rows: list[tuple[str, str | None, bytes | None, bool]] = []
-    for finish in finishes:
-        body = finish.result or b""
-        if len(body) <= BLOB_FROM:
-            rows.append((finish.id, body.decode(), None, finish.result_is_cleaned))
-            continue
-        digest = hashlib.sha256(body).digest()
-        blobs[digest] = body
-        rows.append((finish.id, None, digest, finish.result_is_cleaned))
-    if blobs:
-        await work.run("add_blobs", hashes=list(blobs), bodies=list(blobs.values()))
-    ids, results, hashes, are_cleaned = columns(rows, 4)
-    await work.run("add_results", ids=ids, results=results, hashes=hashes, are_cleaned=are_cleaned)
 
 
 async def _hand_on(

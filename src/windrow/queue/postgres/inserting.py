@@ -1,8 +1,8 @@
 """New jobs: written once, for our own connections and for any that a caller brings.
 
 Most rows collide with nothing and are inserted by one statement. What is left over is resolved by
-its mode in rounds: in each, the first row of every unique key that is not settled yet. A holder that
-vanishes between two statements means that the row is inserted again.
+its mode in rounds: in each, the first row of every unique key that is not settled yet. A holder
+that vanishes between two statements means that the row is inserted again.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _SPARE_ROUNDS: Final = 20  # for keys that others take and free meanwhile
 
 _LIVE_COLUMNS: Final = (
     *("id", "seq", "queue", "kind", "state", "priority", "run_at", "created_at", "max_attempts"),
-    *("max_crashes", "lease_seconds", "retention_seconds", "tenant"),
+    *("max_crashes", "lease_seconds", "retention_seconds", "tenant", "is_cleaned"),
 )
-_PAYLOAD_COLUMNS: Final = ("id", "payload", "headers", "tags", "is_cleaned")
+_PAYLOAD_COLUMNS: Final = ("id", "payload", "headers", "tags")
 
 
 @dataclass(slots=True)
@@ -221,12 +221,15 @@ async def copy_rows(
         state = JobState.READY if run_at <= at else JobState.SCHEDULED
         outcomes.append(Inserted(row.id, "inserted", seq, state, run_at, at))
         live.append(
-            (row.id, seq, row.queue, row.kind, state, row.priority, run_at, at, row.max_attempts)
-            + (row.max_crashes, row.lease_seconds, row.retention_seconds, row.tenant)
+            (
+                *(row.id, seq, row.queue, row.kind, state, row.priority, run_at, at),
+                *(row.max_attempts, row.max_crashes, row.lease_seconds, row.retention_seconds),
+                *(row.tenant, row.is_cleaned),
+            )
         )
         headers = None if row.headers is None else bytes(row.headers).decode()
         tags = list(row.tags) or None
-        payloads.append((row.id, bytes(row.payload).decode(), headers, tags, row.is_cleaned))
+        payloads.append((row.id, bytes(row.payload).decode(), headers, tags))
     await connection.copy_records_to_table(
         "job_live", schema_name="windrow", columns=_LIVE_COLUMNS, records=live
     )

@@ -56,7 +56,8 @@ class Leasing(Verbs):
         staged = await self._run("stage_jobs", limit=limit)
         promoted = await self._run("promote_followers", keys=None, limit=limit)
         self._claimer.floors.drop(row["queue"] for row in (*staged, *promoted))
-        return sum(row["n"] for row in staged) + len(promoted)
+        moved: int = sum(row["n"] for row in staged) + len(promoted)
+        return moved
 
     async def rescue_jobs(self, limit: int = 1000) -> list[Change]:
         async def do(work: Work) -> list[Change]:

@@ -6,13 +6,24 @@ from typing import Any, Final
 
 import asyncpg
 
-from windrow.queue.migrate import Migration, check_version, load_migrations
+from windrow.errors import SchemaTooNew
+from windrow.queue.migrate import (
+    Migration,
+    check_version,
+    latest_version,
+    load_migrations,
+)
 from windrow.queue.postgres.failures import PACKAGE, wrapped_errors
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.verbs import Verbs
 
 # Held while the tables are changed; any number will do, as long as nobody else locks it.
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('windrow.migration', 0))"
+# By query, not by to_regclass: that may answer from a cache filled before the lock was waited for.
+_HAS_SCHEMA: Final = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'windrow')"
+_HAS_HISTORY: Final = (
+    "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'windrow' AND tablename = 'migration')"
+)
 _MAKE_HISTORY: Final = """
     CREATE TABLE windrow.migration (
         version integer PRIMARY KEY,
@@ -31,12 +42,19 @@ class Schema(Verbs):
         check_version(await self.schema_version(), PACKAGE)
 
     async def migrate(self) -> list[str]:
-        applied = []
         async with self._database.connection() as connection:
-            for migration in load_migrations(PACKAGE):
-                if await _apply(connection, migration):
-                    applied.append(migration.name)
-        return applied
+            _refuse_newer(await _version(connection))
+            return [
+                migration.name
+                for migration in load_migrations(PACKAGE)
+                if await _apply(connection, migration)
+            ]
+
+
+def _refuse_newer(found: int) -> None:
+    known = latest_version(PACKAGE)
+    if found > known:
+        raise SchemaTooNew(found, known)
 
 
 async def _apply(connection: Any, migration: Migration) -> bool:
@@ -46,9 +64,9 @@ async def _apply(connection: Any, migration: Migration) -> bool:
         if await _version(connection) >= migration.version:
             return False
         # Asked for first: to create a schema that is there needs a right the owner may not have.
-        if await connection.fetchval("SELECT to_regnamespace('windrow') IS NULL"):
+        if not await connection.fetchval(_HAS_SCHEMA):
             await connection.execute("CREATE SCHEMA windrow")
-        if await connection.fetchval("SELECT to_regclass('windrow.migration') IS NULL"):
+        if not await connection.fetchval(_HAS_HISTORY):
             await connection.execute(_MAKE_HISTORY)
         await connection.execute(migration.sql)
         await connection.execute(
@@ -59,7 +77,7 @@ async def _apply(connection: Any, migration: Migration) -> bool:
 
 
 async def _version(connection: Any) -> int:
-    if await connection.fetchval("SELECT to_regclass('windrow.migration') IS NULL"):
+    if not await connection.fetchval(_HAS_HISTORY):
         return 0
     found: int | None = await connection.fetchval("SELECT max(version) FROM windrow.migration")
     return found or 0

@@ -10,12 +10,12 @@ CREATE TABLE windrow.migration (
 );
 
 -- A job is one narrow row of windrow.job: in the leaf job_live while it can still change, in
--- job_finished once it is final, and its payload and result lie beside it in tables that are only
--- inserted into. A row leaves job_live by DELETE … RETURNING and INSERT in one statement, never by
+-- job_finished once it is final. The payload lies beside it in a table that is only inserted into;
+-- the result goes into the finished row, which is written once anyway. A row leaves job_live by DELETE … RETURNING and INSERT in one statement, never by
 -- an UPDATE of the partition key, which would fail the statements waiting for the row.
 --
--- The columns that a claim changes come last and pages are filled to two thirds: the new version
--- of a row then mostly fits on its old page and costs less log.
+-- The columns that a claim changes come last: a new version on the same page then logs only its
+-- tail. docs/decisions/0001-storage-shape.md has the figures.
 
 CREATE SEQUENCE windrow.job_seq;
 
@@ -34,6 +34,7 @@ CREATE TABLE windrow.job (
     max_attempts integer NOT NULL,
     max_crashes integer NOT NULL,
     is_follower boolean NOT NULL DEFAULT false,
+    is_cleaned boolean NOT NULL DEFAULT false,
     queue text NOT NULL,
     kind text NOT NULL,
     tenant text,
@@ -45,12 +46,13 @@ CREATE TABLE windrow.job (
     lease uuid,
     stop_as text,
     state text NOT NULL,
-    error text
+    error text,
+    result json,
+    result_hash bytea
 ) PARTITION BY LIST (state);
 
 CREATE TABLE windrow.job_live PARTITION OF windrow.job
-    FOR VALUES IN ('scheduled', 'held', 'paused', 'ready', 'active', 'waiting')
-    WITH (fillfactor = 65);
+    FOR VALUES IN ('scheduled', 'held', 'paused', 'ready', 'active', 'waiting');
 
 CREATE TABLE windrow.job_finished PARTITION OF windrow.job
     FOR VALUES IN ('completed', 'failed', 'cancelled')
@@ -66,6 +68,7 @@ CREATE UNIQUE INDEX job_live_unique ON windrow.job_live (unique_key, tenant, is_
 CREATE INDEX job_live_follower ON windrow.job_live (unique_key) WHERE is_follower;
 CREATE INDEX job_live_group ON windrow.job_live (group_id, id) WHERE group_id IS NOT NULL;
 CREATE INDEX job_live_tenant ON windrow.job_live (tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX job_live_blob ON windrow.job_live (result_hash) WHERE result_hash IS NOT NULL;
 CREATE INDEX job_live_set_aside ON windrow.job_live (state, id)
     WHERE state IN ('held', 'paused', 'waiting');
 
@@ -74,27 +77,20 @@ CREATE INDEX job_finished_group ON windrow.job_finished (group_id, id) WHERE gro
 CREATE INDEX job_finished_tenant ON windrow.job_finished (tenant, id) WHERE tenant IS NOT NULL;
 CREATE INDEX job_finished_unique ON windrow.job_finished (unique_key, id)
     WHERE unique_key IS NOT NULL;
+CREATE INDEX job_finished_blob ON windrow.job_finished (result_hash)
+    WHERE result_hash IS NOT NULL;
 CREATE INDEX job_finished_unsuccessful ON windrow.job_finished (state, id)
     WHERE state <> 'completed';
 
 -- json, not jsonb: what was handed in is given back as it was spelled, numbers too.
 CREATE TABLE windrow.job_payload (
     id uuid PRIMARY KEY,
-    is_cleaned boolean NOT NULL DEFAULT false,
     payload json NOT NULL,
     headers json,
     tags text[]
 );
 
-CREATE TABLE windrow.job_result (
-    id uuid PRIMARY KEY,
-    is_cleaned boolean NOT NULL DEFAULT false,
-    result json,
-    blob bytea
-);
-CREATE INDEX job_result_blob ON windrow.job_result (blob) WHERE blob IS NOT NULL;
-
--- Results too large for a row, by their SHA-256.
+-- Results too large for a row, by their SHA-256 (job.result_hash).
 CREATE TABLE windrow.blob (
     hash bytea PRIMARY KEY,
     body bytea NOT NULL

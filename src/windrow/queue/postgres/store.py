@@ -101,18 +101,35 @@ class PostgresStore(Finishing, Leasing, Changing, Looking, Grouping, Schema):
 
     async def _insert_on(self, executor: Executor, rows: Sequence[JobRow]) -> Insertion:
         insertion = await insert_rows(executor, rows, self.clock.now())
+        named = groups_named(rows, insertion.all_outcomes())
+        if named:
+            await _require_open(executor, named)
         if insertion.joined:
-            groups = sorted(insertion.joined)
-            locked = await executor.fetch(sql("lock_groups"), {"ids": as_json(groups)})
-            found = {str(row["id"]): row for row in locked}
-            for group_id in groups:
-                if group_id not in found:
-                    raise GroupNotFound(group_id)
-                if found[group_id]["state"] != "active" or found[group_id]["is_cancelled"]:
-                    raise GroupEnded(group_id)
             deltas = [Delta(i, members=n, pending=n) for i, n in insertion.joined.items()]
             await settle_groups(executor, deltas, self.clock.now())
         return insertion
+
+
+def groups_named(rows: Sequence[JobRow], inserted: Sequence[Inserted]) -> list[str]:
+    """The groups that rows asked for, apart from rows that had been inserted before."""
+    return list(
+        dict.fromkeys(
+            row.group
+            for row, one in zip(rows, inserted, strict=True)
+            if row.group is not None and not (one.outcome == "existing" and one.id == row.id)
+        )
+    )
+
+
+async def _require_open(executor: Executor, groups: list[str]) -> None:
+    """Lock groups, which must take more members."""
+    locked = await executor.fetch(sql("lock_groups"), {"ids": as_json(sorted(groups))})
+    found = {str(row["id"]): row for row in locked}
+    for group_id in groups:
+        if group_id not in found:
+            raise GroupNotFound(group_id)
+        if found[group_id]["state"] != "active" or found[group_id]["is_cancelled"]:
+            raise GroupEnded(group_id)
 
 
 def is_simple(rows: Sequence[JobRow]) -> bool:

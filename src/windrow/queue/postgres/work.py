@@ -1,8 +1,8 @@
 """One transaction's work: its statements, its time, and what it owes before it commits.
 
-Verbs note what follows from their changes while they go: members that came to or left a group, keys
-that were freed, groups whose root ended badly. `settle` pays it all, in a loop, because the end of a
-group may end its root, which may be a member of another group.
+Verbs note what follows from their changes while they go: members that came to or left a group,
+keys that were freed, groups whose root ended badly. `settle` pays it all, in a loop, because the
+end of a group may end its root, which may be a member of another group.
 
 Lock order, everywhere: job rows first, then groups in the order of their ids.
 """
@@ -10,7 +10,7 @@ Lock order, everywhere: job rows first, then groups in the order of their ids.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -28,6 +28,18 @@ _ALL: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
+class Result:
+    """What a run gave back: as JSON, or by the hash of its blob."""
+
+    json: str | None = None
+    hash: bytes | None = None
+    is_cleaned: bool = False
+
+
+NO_RESULT: Final = Result()
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """The final state a job is to go to. Without a token, whoever holds it."""
 
@@ -36,6 +48,7 @@ class Ending:
     token: str | None = None
     error: str | None = None
     uses_attempt: bool = False
+    result: Result = NO_RESULT
 
 
 @dataclass(slots=True)
@@ -103,9 +116,10 @@ class Work:
         if not endings:
             return {}
         ordered = sorted(endings, key=lambda ending: ending.id)
-        ids, tokens, states, errors, uses = columns(
-            [(e.id, e.token, e.state, e.error, e.uses_attempt) for e in ordered], 5
-        )
+        given = [
+            (e.id, e.token, e.state, e.error, e.uses_attempt, *astuple(e.result)) for e in ordered
+        ]
+        ids, tokens, states, errors, uses, results, hashes, are_cleaned = columns(given, 8)
         ended = await self.run(
             "end_jobs",
             ids=ids,
@@ -113,6 +127,9 @@ class Work:
             states=states,
             errors=errors,
             uses_attempts=uses,
+            results=results,
+            hashes=hashes,
+            are_cleaned=are_cleaned,
             from_states=list(from_states),
         )
         for row in ended:
@@ -146,10 +163,7 @@ class Work:
         await self.add_errors([(job_id, error) for job_id in ended])
         running = [e.id for e in endings if e.id not in ended]
         if running:
-            told = await self.run("tell_jobs", ids=running, stop_as="cancelled", reason=reason)
-            for row in told:
-                if row["root_of"] is not None:
-                    self._orphaned[str(row["root_of"])] = reason
+            await self.run("tell_jobs", ids=running, stop_as="cancelled", reason=reason)
         return ended
 
     async def settle(self) -> None:
@@ -191,8 +205,8 @@ class Work:
         return await self.run("lock_groups", ids=as_json(sorted(ids)))
 
     async def _end_waiting_roots(self) -> None:
-        """Roots that began to wait for a group that had ended before. Under the group's lock: either
-        we see its end here, or the one who ends it sees the root waiting."""
+        """Roots that began to wait for a group that had ended before. Under the group's lock:
+        either we see its end here, or the one who ends it sees the root waiting."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, {}

@@ -89,7 +89,7 @@ taken AS (
     RETURNING job.id, job.seq, job.queue, job.kind, job.priority, job.attempts, job.crashes,
               job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at,
               job.started_at, job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
-              job.lease_seconds, job.retention_seconds, job.lease
+              job.lease_seconds, job.retention_seconds, job.is_cleaned, job.lease
 ),
 tallied AS (
     INSERT INTO windrow.tally (n, queue, state)
@@ -97,10 +97,10 @@ tallied AS (
      UNION ALL
     SELECT count(*), queue, 'active' FROM taken GROUP BY queue
 )
-SELECT taken.*, stored.payload, stored.headers, stored.tags, stored.is_cleaned
+SELECT taken.*, stored.payload, stored.headers, stored.tags
   FROM taken
  CROSS JOIN LATERAL (
-       SELECT payload, headers, tags, is_cleaned
+       SELECT payload, headers, tags
          FROM windrow.job_payload AS stored
         WHERE stored.id = taken.id
        OFFSET 0) AS stored

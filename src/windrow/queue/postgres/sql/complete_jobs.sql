@@ -13,25 +13,21 @@ WITH gone AS (
        AND job.state = 'active'
        AND job.group_id IS NULL
        AND job.root_of IS NULL
-    RETURNING job.*, given.result, given.is_cleaned
+    RETURNING job.*, given.result AS new_result, given.is_cleaned AS new_is_cleaned
 ),
 moved AS (
     INSERT INTO windrow.job_finished (
         id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
         expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
-        retention_seconds, tenant, unique_key)
+        retention_seconds, tenant, unique_key, is_cleaned, result)
     SELECT id, seq, queue, kind, 'completed', priority, run_at, created_at, started_at,
            coalesce(:now::timestamptz, statement_timestamp()),
            CASE WHEN retention_seconds = -1 THEN 'infinity'
                 ELSE coalesce(:now::timestamptz, statement_timestamp())
                      + coalesce(retention_seconds, 86400) * interval '1 second' END,
            attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
-           retention_seconds, tenant, unique_key
+           retention_seconds, tenant, unique_key, is_cleaned OR new_is_cleaned, new_result
       FROM gone
-),
-kept AS (
-    INSERT INTO windrow.job_result (id, result, is_cleaned)
-    SELECT id, result, is_cleaned FROM gone WHERE result IS NOT NULL
 ),
 promoted AS (
     UPDATE windrow.job_live AS job

@@ -3,14 +3,11 @@
 WITH gone AS (
     DELETE FROM windrow.job AS job
      WHERE job.id = ANY (:ids::uuid[]) AND job.state NOT IN ('active', 'waiting')
-    RETURNING job.id, job.state, job.queue, job.group_id, job.root_of, job.unique_key
+    RETURNING job.id, job.state, job.queue, job.group_id, job.root_of, job.unique_key,
+              job.result_hash
 ),
 unstored AS (
     DELETE FROM windrow.job_payload WHERE id = ANY (ARRAY(SELECT id FROM gone))
-),
-unkept AS (
-    DELETE FROM windrow.job_result WHERE id = ANY (ARRAY(SELECT id FROM gone))
-    RETURNING id, blob
 ),
 forgotten AS (
     DELETE FROM windrow.job_error WHERE job_id = ANY (ARRAY(SELECT id FROM gone))
@@ -25,6 +22,4 @@ tallied AS (
     INSERT INTO windrow.tally (n, queue, state)
     SELECT -count(*), queue, state FROM gone GROUP BY queue, state
 )
-SELECT gone.id, gone.state AS before, gone.queue, gone.group_id, gone.root_of, gone.unique_key,
-       unkept.blob AS hash
-  FROM gone LEFT JOIN unkept USING (id)
+SELECT id, state AS before, queue, group_id, root_of, unique_key, result_hash AS hash FROM gone

@@ -1,23 +1,28 @@
 -- Move jobs to their final state.
 -- :ids; :tokens (null: whatever lease); :states; :errors (null: keep a failure's text, none for
--- completed); :uses_attempts; :from_states, in which a job must be; :now or null.
+-- completed); :uses_attempts; :results or the :hashes of their blobs (null: what the row has) and
+-- :are_cleaned; :from_states, in which a job must be; :now or null.
 -- Returns id, before, after, queue, tenant, unique_key, group_id, root_of, is_follower of each that
 -- moved, and its error and stop_as.
 WITH gone AS (
     DELETE FROM windrow.job_live AS job
      USING unnest(:ids::uuid[], :tokens::uuid[], :states::text[], :errors::text[],
-                  :uses_attempts::boolean[])
-           AS given (id, token, state, error, uses_attempt)
+                  :uses_attempts::boolean[], :results::json[], :hashes::bytea[],
+                  :are_cleaned::boolean[])
+           AS given (id, token, state, error, uses_attempt, result, hash, is_cleaned)
      WHERE job.id = given.id
        AND job.state = ANY (:from_states::text[])
        AND (given.token IS NULL OR job.lease = given.token)
-    RETURNING job.*, given.state AS after, given.error AS given_error, given.uses_attempt
+    RETURNING job.*, given.state AS after, given.error AS new_error, given.uses_attempt,
+              given.result AS new_result, given.hash AS new_hash,
+              given.is_cleaned AS new_is_cleaned
 ),
 moved AS (
     INSERT INTO windrow.job_finished (
         id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
         expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
-        retention_seconds, tenant, group_id, root_of, unique_key, error)
+        retention_seconds, tenant, group_id, root_of, unique_key, is_cleaned, error, result,
+        result_hash)
     SELECT id, seq, queue, kind, after, priority, run_at, created_at, started_at,
            coalesce(:now::timestamptz, statement_timestamp()),
            CASE WHEN retention_seconds = -1 THEN 'infinity'
@@ -26,7 +31,9 @@ moved AS (
                                                         ELSE 86400 END) * interval '1 second' END,
            attempts + uses_attempt::integer, crashes, runs, max_attempts, max_crashes, lease,
            lease_seconds, retention_seconds, tenant, group_id, root_of, unique_key,
-           CASE WHEN after <> 'completed' THEN coalesce(given_error, error) END
+           is_cleaned OR new_is_cleaned,
+           CASE WHEN after <> 'completed' THEN coalesce(new_error, error) END,
+           coalesce(new_result, result), coalesce(new_hash, result_hash)
       FROM gone
     RETURNING id, error
 ),

@@ -3,15 +3,13 @@ SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attemp
        job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at, job.started_at,
        job.finished_at, nullif(job.expires_at, 'infinity') AS expires_at, job.tenant, job.group_id,
        job.root_of, job.unique_key, job.error, job.lease_seconds, job.retention_seconds,
-       job.stop_as, stored.payload, stored.headers, stored.tags,
-       stored.is_cleaned OR coalesce(kept.is_cleaned, false) AS is_cleaned,
-       kept.result, blob.body,
+       job.stop_as, job.is_cleaned, job.result, stored.payload, stored.headers, stored.tags,
+       blob.body,
        lease.token AS lease, lease.worker, lease.expires_at AS lease_expires_at,
        progress.percent, progress.message, progress.counters, progress.updated_at
   FROM windrow.job
   JOIN windrow.job_payload AS stored ON stored.id = job.id
-  LEFT JOIN windrow.job_result AS kept ON kept.id = job.id
-  LEFT JOIN windrow.blob ON blob.hash = kept.blob
+  LEFT JOIN windrow.blob ON blob.hash = job.result_hash
   LEFT JOIN windrow.lease ON lease.token = job.lease AND job.state = 'active'
   LEFT JOIN windrow.job_progress AS progress ON progress.id = job.id
  WHERE job.id = ANY (:ids::uuid[])

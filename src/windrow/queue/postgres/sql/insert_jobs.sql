@@ -20,13 +20,14 @@ WITH given AS MATERIALIZED (
 inserted AS (
     INSERT INTO windrow.job_live (
         id, seq, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes,
-        lease_seconds, retention_seconds, tenant, group_id, unique_key, is_follower)
+        lease_seconds, retention_seconds, tenant, group_id, unique_key, is_cleaned, is_follower)
     SELECT id, seq, queue, kind,
            CASE WHEN :as_followers::text::boolean THEN 'held'
                 WHEN due_at <= now THEN 'ready'
                 ELSE 'scheduled' END,
            priority, due_at, now, max_attempts, max_crashes, lease_seconds,
-           retention_seconds, tenant, "group", "unique", :as_followers::text::boolean
+           retention_seconds, tenant, "group", "unique", is_cleaned,
+           :as_followers::text::boolean
       FROM given
      WHERE NOT (may_exist AND EXISTS (
                SELECT FROM windrow.job_finished AS job WHERE job.id = given.id))
@@ -35,8 +36,8 @@ inserted AS (
     RETURNING id, seq, queue, group_id, state, run_at, created_at
 ),
 stored AS (
-    INSERT INTO windrow.job_payload (id, payload, headers, tags, is_cleaned)
-    SELECT given.id, coalesce(payload, 'null'), headers, nullif(tags, '{}'), is_cleaned
+    INSERT INTO windrow.job_payload (id, payload, headers, tags)
+    SELECT given.id, coalesce(payload, 'null'), headers, nullif(tags, '{}')
       FROM given JOIN inserted ON inserted.id = given.id AND inserted.seq = given.seq
 ),
 tallied AS (

@@ -6,7 +6,7 @@ SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attemp
        job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at, job.started_at,
        job.finished_at, nullif(job.expires_at, 'infinity') AS expires_at, job.tenant, job.group_id,
        job.root_of, job.unique_key, job.error, job.lease_seconds, job.retention_seconds,
-       job.stop_as, stored.payload, stored.headers, stored.tags, stored.is_cleaned,
+       job.stop_as, job.is_cleaned, stored.payload, stored.headers, stored.tags,
        NULL::json AS result, NULL::bytea AS body,
        lease.token AS lease, lease.worker, lease.expires_at AS lease_expires_at,
        progress.percent, progress.message, progress.counters, progress.updated_at

@@ -40,6 +40,7 @@ replaced AS (
            max_crashes = holder.max_crashes,
            lease_seconds = holder.lease_seconds,
            retention_seconds = holder.retention_seconds,
+           is_cleaned = holder.is_cleaned,
            attempts = 0,
            crashes = 0
       FROM holder
@@ -51,8 +52,7 @@ stored AS (
     UPDATE windrow.job_payload AS stored
        SET payload = coalesce(holder.payload, 'null'),
            headers = holder.headers,
-           tags = nullif(holder.tags, '{}'),
-           is_cleaned = holder.is_cleaned
+           tags = nullif(holder.tags, '{}')
       FROM holder
      WHERE stored.id = holder.holder_id
 ),

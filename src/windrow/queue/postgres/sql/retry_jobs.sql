@@ -8,11 +8,12 @@ WITH former AS MATERIALIZED (
 inserted AS (
     INSERT INTO windrow.job_live (
         id, seq, queue, kind, state, priority, run_at, created_at, started_at, runs, max_attempts,
-        max_crashes, lease_seconds, retention_seconds, tenant, group_id, root_of, unique_key)
+        max_crashes, lease_seconds, retention_seconds, tenant, group_id, root_of, unique_key,
+        is_cleaned)
     SELECT id, seq, queue, kind, 'ready', priority,
            coalesce(:now::timestamptz, statement_timestamp()), created_at, started_at, runs,
            max_attempts, max_crashes, lease_seconds, retention_seconds, tenant, group_id, root_of,
-           unique_key
+           unique_key, is_cleaned
       FROM former
      ORDER BY unique_key, tenant, seq
         ON CONFLICT DO NOTHING
@@ -22,9 +23,6 @@ gone AS (
     DELETE FROM windrow.job_finished AS job
      WHERE job.id = ANY (ARRAY(SELECT id FROM inserted))
     RETURNING job.id, job.queue, job.state, job.group_id
-),
-unkept AS (
-    DELETE FROM windrow.job_result WHERE id = ANY (ARRAY(SELECT id FROM inserted))
 ),
 tallied AS (
     INSERT INTO windrow.tally (n, queue, state)

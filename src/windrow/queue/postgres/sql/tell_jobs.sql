@@ -1,8 +1,7 @@
 -- Ask running jobs to stop. :ids; :stop_as 'paused' or 'cancelled'; :reason or null.
--- Returns id, root_of. A job asked to end is not asked to pause instead.
+-- A job asked to end is not asked to pause instead.
 UPDATE windrow.job_live AS job
    SET stop_as = CASE WHEN job.stop_as = 'cancelled' THEN job.stop_as ELSE :stop_as::text END,
        error = CASE WHEN job.stop_as = 'cancelled' THEN job.error
                     ELSE coalesce(:reason::text, job.error) END
  WHERE job.id = ANY (:ids::uuid[]) AND job.state = 'active'
-RETURNING job.id, job.root_of
