@@ -473,6 +473,17 @@ async def test_cancelled_root_that_had_not_started_takes_its_group_with_it(store
     assert (await get_group(store, group.id)).state == "cancelled"
 
 
+async def test_cancelled_running_root_takes_its_group_with_it_when_it_ends(store: Store) -> None:
+    root, group = await start_crawl(store)
+    member = await add(store, group=group.id)
+    await store.cancel_jobs([root.id], "enough")
+    assert (await get(store, root.id)).stop_as == JobState.CANCELLED
+
+    await accept(store, snooze(root))
+    assert await states(store, [root.id, member]) == [JobState.CANCELLED] * 2
+    assert (await get_group(store, group.id)).state == "cancelled"
+
+
 async def test_cancelling_ends_waiting_members_and_tells_running_ones(store: Store) -> None:
     group = await make_group(store)
     running, done = await start_members(store, group, 2)

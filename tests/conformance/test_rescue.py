@@ -170,3 +170,16 @@ async def test_rescued_member_of_a_paused_queue_waits_there(store: Store, clock:
 
     assert len(await store.rescue_jobs()) == 1
     assert await claim(store, 9) == []
+
+
+async def test_leases_with_no_job_left_are_removed(store: Store, clock: FakeClock, run_sql) -> None:
+    for _ in range(3):
+        await add_many(store, 2)
+        first, second = await claim(store, 2)
+        await accept(store, completion(first), attempt(second, 600))
+    await add(store)
+    await claim_one(store)
+    clock.advance(61)
+    await store.rescue_jobs()
+
+    assert run_sql("select count(*) from windrow.lease") == [(0,)]

@@ -142,6 +142,13 @@ async def test_closing_the_store_rolls_back_what_was_left_open(
     assert run_sql("select note from effect") == []
 
 
+async def test_transaction_is_what_the_contract_says(store: Store) -> None:
+    tx = await store.begin()
+    assert isinstance(tx, JobTransaction)
+
+    await tx.rollback()
+
+
 async def test_several_statements_take_effect_in_order(
     store: Store, run_sql, parameter: str
 ) -> None:
