@@ -189,7 +189,6 @@ class StoreMachine(RuleBasedStateMachine):
     ) -> None:
         """Of the newest runs more often than of old ones; an old one is stale or a repetition."""
         job_id, token = self.runs[-1 - pick % min(len(self.runs), 6)]
-        uses_attempt = uses_attempt and end is not S.COMPLETED
         rows = tuple(self.to_row(one) for one in then)
         finish = Finish(
             *(job_id, token, end),
