@@ -343,10 +343,14 @@ async def test_job_tx_commits_with_the_completion(queue: Queue, store_name: str)
     await queue.enqueue("work")
     [job] = (lease := await queue.claim()).jobs
     await job.tx.execute("CREATE UNIQUE INDEX only_one ON mine (n)")
-    with pytest.raises(QueueError):
+
+    async def insert_another_seven() -> None:
         # Postgres refuses the statement at once, SQLite when it is run with the completion.
         await job.tx.execute(f"INSERT INTO mine VALUES ({mark})", 7)
         await lease.complete(job)
+
+    with pytest.raises(QueueError):
+        await insert_another_seven()
     assert (await queue.get(job.id)).state == JobState.ACTIVE
     await lease.fail(job, "no room for another 7", retry=False)
     await queue.enqueue("work")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import sqlite3
 import threading
+from typing import Any
 
+import psycopg
 import pytest
 
 from windrow import NewJob, Queue
@@ -67,3 +71,30 @@ def test_a_queue_that_cannot_be_opened_leaves_no_thread(
     with pytest.raises(StoreError):
         Queue.sync("postgresql://nobody@127.0.0.1:1/none")
     assert threading.active_count() == before
+
+
+def test_a_job_is_enqueued_in_the_callers_own_blocking_transaction(
+    store_url: str, store_name: str
+) -> None:
+    """As Django or Flask code does it: rows and job commit together, or neither."""
+    with Queue.sync(store_url) as queue, connect(store_name, store_url) as connection:
+        connection.execute("CREATE TABLE orders (n integer)")
+        connection.commit()
+        connection.execute("INSERT INTO orders VALUES (1)")
+        gone = queue.enqueue("ship", {"n": 1}, unique="order-1", tx=connection)
+        connection.rollback()
+        connection.execute("INSERT INTO orders VALUES (2)")
+        kept = queue.enqueue("ship", {"n": 2}, unique="order-2", tx=connection)
+        queue.enqueue_many([NewJob("bill", {"n": 2})], tx=connection)
+        assert queue.list() == []
+        connection.commit()
+        assert [job.kind for job in queue.list()] == ["bill", "ship"]
+        assert queue.get(kept.id).payload == {"n": 2}
+        with pytest.raises(JobNotFound):
+            queue.get(gone.id)
+
+
+def connect(store_name: str, url: str) -> Any:
+    if store_name == "postgres":
+        return psycopg.connect(url)
+    return contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///")))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Self, TypeVar
 
 from windrow.queue.lease import Lease
+from windrow.queue.transactions import is_blocking, run_sync
 
 T = TypeVar("T")
 
@@ -60,8 +61,6 @@ class Blocking:
     def _blocking(self, method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
-            from windrow.queue.transactions import is_blocking, run_sync
-
             # A caller's own blocking connection belongs to the caller's thread.
             if is_blocking(kwargs.get("tx")):
                 return run_sync(method(*args, **kwargs))
