@@ -20,7 +20,7 @@ ONLY: dict[str, dict[str, str]] = {
                 *("insert_payloads", "replace_payloads", "insert_lease", "start_jobs"),
                 *("remove_jobs", "remove_finished", "release_leases", "find_expired"),
                 *("drop_expired_leases", "delete_payloads", "delete_errors", "delete_progress"),
-                *("delete_results", "add_to_groups", "close_group", "cancel_group"),
+                *("add_results", "delete_results", "add_to_groups", "close_group", "cancel_group"),
                 *("end_groups", "find_editable"),
             ],
             "part of a larger statement there: SQLite can change only one table in each",
@@ -40,7 +40,25 @@ ONLY: dict[str, dict[str, str]] = {
         ),
         "take_write_lock": "rows are locked there: SQLite locks the whole file",
     },
-    "postgres": {},
+    "postgres": {
+        **dict.fromkeys(
+            ("complete_jobs", "complete_and_claim"),
+            "round trips cost there: the commonest end of a run is one statement",
+        ),
+        **dict.fromkeys(
+            ("lock_jobs", "lock_finished", "lock_groups", "lock_blobs"),
+            "rows are locked there: SQLite has one writer",
+        ),
+        **dict.fromkeys(
+            ("delete_jobs", "edit_payload", "get_jobs", "find_blockers"),
+            "one statement there: SQLite puts it together from smaller ones",
+        ),
+        **dict.fromkeys(
+            ("count_jobs", "fold_counts"), "counts are deltas there: SQLite keeps totals"
+        ),
+        "reserve_seqs": "COPY tells nothing back, so places are taken first",
+        "share_queues": "a claim of several queues there locks no more than it takes",
+    },
 }
 
 

@@ -64,11 +64,13 @@ def wrap(error: Exception) -> WindrowError | None:
     """Our error for a driver's, or None if it is not the database's doing."""
     if code := sqlstate(error):
         return from_sqlstate(code, str(error))
-    if isinstance(error, OSError | asyncpg.PostgresConnectionError | EOFError):
+    # An InternalClientError is asyncpg at odds with its own connection: the server has just closed
+    # it, and its last message met a call of ours. The pool throws such a connection away.
+    if isinstance(error, OSError | EOFError | asyncpg.InternalClientError):
         return StoreUnavailable(f"the database cannot be reached: {error or type(error).__name__}")
     if isinstance(error, asyncpg.DataError):
         return InvalidJob(f"the database cannot hold this: {error}")
-    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
+    if isinstance(error, asyncpg.InterfaceError):
         return _from_interface_error(error)
     # psycopg and SQLAlchemy share the names that the DB-API gives; no code: the server is gone.
     if {base.__name__ for base in type(error).__mro__} & {"OperationalError", "InterfaceError"}:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
-from windrow.errors import ConfigError
+from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue.ids import is_id
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.postgres.claiming import place_of
@@ -76,10 +77,9 @@ class PostgresTransaction:
         if not self._is_open:
             return
         try:
-            # A connection that was lost has rolled back by itself.
-            if not self._connection.is_closed():
-                with wrapped_errors():
-                    await self._transaction.rollback()
+            # When the connection is lost the server rolls back by itself.
+            with suppress(StoreUnavailable), wrapped_errors():
+                await self._transaction.rollback()
         finally:
             await self._database.take_back(self._connection)
 

@@ -2,6 +2,7 @@
 
 - `inserting` · `claiming` · `finishing` · `leasing`: a job's way from insert to end
 - `looking` · `changing` · `grouping`: jobs, queues and groups from outside
+- `scheduling` · `leading`: jobs that come again and again; who does what only one may do
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
 """
 
@@ -26,9 +27,11 @@ from windrow.queue.postgres.inserting import (
     insert_plain,
     insert_rows,
 )
+from windrow.queue.postgres.leading import Leading
 from windrow.queue.postgres.leasing import Leasing
 from windrow.queue.postgres.looking import Looking
 from windrow.queue.postgres.rows import as_json, sql
+from windrow.queue.postgres.scheduling import Scheduling
 from windrow.queue.postgres.schema import Schema
 from windrow.queue.postgres.work import Delta, settle_groups
 from windrow.queue.statements import parse_statement
@@ -40,7 +43,7 @@ _UNDO: Final = parse_statement("undo", "ROLLBACK TO SAVEPOINT windrow_insert")
 _FORGET: Final = parse_statement("forget", "RELEASE SAVEPOINT windrow_insert")
 
 
-class PostgresStore(Finishing, Leasing, Changing, Looking, Grouping, Schema):
+class PostgresStore(Finishing, Leasing, Changing, Looking, Grouping, Scheduling, Leading, Schema):
     capabilities = Capabilities(
         transactional_insert=True, reads_in_transaction=True, many_machines=True
     )

@@ -1,0 +1,193 @@
+"""The hot statements go by index and sort nothing, however many jobs there are.
+
+Plans are made as the store makes them: generic, on connections with its planner settings, and once
+more as behind a pooler, for the values at hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.builders import claim, completion, failure, row
+from tests.postgres_server import create_database, drop_database
+from windrow.clock import Clock
+from windrow.queue.ids import new_id
+from windrow.queue.postgres.connection import PLANNER_SETTINGS
+from windrow.queue.postgres.rows import sql
+from windrow.queue.postgres.store import PostgresStore
+
+JOBS = 50_000
+BATCH = 100
+
+_LOOK = {
+    "queues": ["default"],
+    "floor_priorities": [5],
+    "floor_seqs": [1000],
+    "kinds": None,
+    "tenants": None,
+    "now": None,
+}
+_CLAIM = _LOOK | {"shares": [BATCH], "seconds": 30, "worker": "w"}
+_RUNS = {
+    "ids": [new_id() for _ in range(BATCH)],
+    "tokens": [new_id()] * BATCH,
+    "results": ["{}"] * BATCH,
+    "are_cleaned": [False] * BATCH,
+    "now": None,
+}
+HOT: dict[str, dict[str, Any]] = {
+    "claim_jobs": _CLAIM,
+    "complete_jobs": _RUNS,
+    "complete_and_claim": _CLAIM | _RUNS,
+    "share_queues": _LOOK
+    | {"queues": ["default", "other"], "limit": BATCH}
+    | {"floor_priorities": [5, 5], "floor_seqs": [1000, 1000]},
+    "list_ready_queues": {},
+    "stage_jobs": {"limit": 1000, "now": None},
+    "promote_followers": {"keys": None, "limit": 1000, "now": None},
+    "rescue_jobs": {"limit": 1000, "now": None},
+    "extend_leases": {"tokens": [new_id()], "seconds": None, "now": None},
+    "find_applied": {"ids": _RUNS["ids"], "tokens": _RUNS["tokens"]},
+}
+LISTS = {
+    "group": ({"group_id": new_id()}, "group"),
+    "tenant": ({"tenant": "acme"}, "tenant"),
+    "unique": ({"unique_key": "key"}, "unique"),
+    "failed": ({"state": "failed"}, "state_id"),
+    "everything": ({}, "id"),
+}
+
+
+@pytest.fixture(scope="module")
+def connection(postgres_url: str) -> Iterator[Any]:
+    url = create_database(postgres_url)
+    try:
+        asyncio.run(fill(url, JOBS))
+        with connect(url) as opened:
+            yield opened
+    finally:
+        drop_database(postgres_url, url)
+
+
+def connect(url: str) -> psycopg.Connection[Any]:
+    options = " ".join(f"-c {name}={value}" for name, value in PLANNER_SETTINGS.items())
+    return psycopg.connect(url, autocommit=True, options=options)
+
+
+async def fill(url: str, jobs: int) -> None:
+    store = await PostgresStore.open(url, clock=Clock())
+    try:
+        await store.migrate()
+        await store.insert_jobs([row(delay=3600 if n % 3 == 0 else 0) for n in range(jobs)])
+        claimed = await claim(store, jobs // 10)
+        ends = [failure(job) if n % 20 == 0 else completion(job) for n, job in enumerate(claimed)]
+        await store.finish_jobs(ends)
+        async with store._database.connection() as opened:
+            await opened.execute("ANALYZE")
+    finally:
+        await store.close()
+
+
+def plan(connection: Any, name: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every node of the plan, from the top down."""
+    statement = sql(name)
+    with psycopg.RawCursor(connection) as cursor:
+        explain = "EXPLAIN (FORMAT JSON) " + statement.numbered
+        cursor.execute(explain.encode(), statement.bind(values))
+        found = cursor.fetchone()
+    assert found is not None
+    [top] = json.loads(found[0]) if isinstance(found[0], str) else found[0]
+    return list(nodes(top["Plan"]))
+
+
+def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from nodes(child)
+
+
+def whole_scans(found: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Jobs and payloads that are read from end to end."""
+    return [
+        (node["Node Type"], node["Relation Name"])
+        for node in found
+        if node["Node Type"] == "Seq Scan"
+        and node["Relation Name"].startswith(("job_live", "job_finished", "job_payload"))
+    ]
+
+
+def sorted_jobs(found: list[dict[str, Any]]) -> list[str]:
+    """Sorts directly above a scan of jobs: the index has the order already."""
+    return [
+        child["Relation Name"]
+        for node in found
+        if node["Node Type"] in ("Sort", "Incremental Sort")
+        for child in nodes(node)
+        if child.get("Relation Name") == "job_live"
+    ]
+
+
+@pytest.mark.parametrize("name", HOT)
+@pytest.mark.parametrize("mode", ["force_generic_plan", "force_custom_plan"])
+def test_hot_statement_reads_jobs_by_index(connection: Any, name: str, mode: str) -> None:
+    connection.execute(f"SET plan_cache_mode = {mode}")
+    found = plan(connection, name, HOT[name])
+
+    assert whole_scans(found) == []
+    if name not in ("share_queues", "promote_followers"):
+        assert sorted_jobs(found) == []
+
+
+@pytest.mark.parametrize("name", ["claim_jobs", "complete_and_claim"])
+def test_claim_goes_by_the_claim_index(connection: Any, name: str) -> None:
+    scans = [node for node in plan(connection, name, HOT[name]) if "Index Name" in node]
+
+    assert [s["Index Name"] for s in scans].count("job_live_claim") == 3
+
+
+def test_due_jobs_are_found_by_their_time(connection: Any) -> None:
+    found = plan(connection, "stage_jobs", HOT["stage_jobs"])
+
+    assert "job_live_due" in {node.get("Index Name") for node in found}
+
+
+@pytest.mark.parametrize("wanted", LISTS)
+def test_lists_go_by_the_index_of_their_filter(connection: Any, wanted: str) -> None:
+    """Planned for the values at hand, and as anybody else's statements are."""
+    values, index = LISTS[wanted]
+    names = (*("after", "queue", "kind", "state", "states", "tenant", "group_id"),)
+    given = dict.fromkeys((*names, "tag", "error", "unique_key")) | {"limit": 50} | values
+    with connection.transaction(force_rollback=True):
+        connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        connection.execute("SET LOCAL enable_seqscan = on")
+        connection.execute("SET LOCAL enable_bitmapscan = on")
+        found = plan(connection, "list_jobs", given)
+
+    used = {node["Index Name"] for node in found if "Index Name" in node}
+    assert [scan for scan in whole_scans(found) if scan[1] == "job_live"] == []
+    assert any(index in name or name == "job_live_pkey" for name in used)
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_plan_made_while_there_are_no_jobs_goes_by_index_too(
+    empty: psycopg.Connection[Any], name: str
+) -> None:
+    """A worker connects before there are jobs, and its plans are kept."""
+    assert whole_scans(plan(empty, name, HOT[name])) == []
+
+
+@pytest.fixture(scope="module")
+def empty(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
+    url = create_database(postgres_url)
+    try:
+        asyncio.run(fill(url, 0))
+        with connect(url) as opened:
+            yield opened
+    finally:
+        drop_database(postgres_url, url)
