@@ -6,13 +6,15 @@
     └─ QueueError
        ├─ InvalidJob                      bad input; nothing was written
        │  ├─ PayloadTooLarge
-       │  └─ ResultTooLarge
+       │  ├─ ResultTooLarge
+       │  └─ InvalidSchedule
        ├─ JobNotFound(ids)
        ├─ DuplicateJob(unique, existing)
        ├─ IllegalTransition(job_id, state, wanted)
        ├─ LeaseLost(job_ids)
        ├─ GroupNotFound(group_id)
        ├─ GroupEnded(group_id)
+       ├─ ScheduleNotFound(name)
        └─ StoreError
           ├─ StoreUnavailable *           connection refused, dropped, timed out
           ├─ StoreConflict *              deadlock or serialisation failure
@@ -69,6 +71,10 @@ class ResultTooLarge(InvalidJob):
     """The result is larger than the limit."""
 
 
+class InvalidSchedule(InvalidJob):
+    """The schedule is not valid, so nothing was written."""
+
+
 class JobNotFound(QueueError):
     """There is no such job."""
 
@@ -118,6 +124,14 @@ class GroupEnded(QueueError):
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         super().__init__(f"group {group_id} has ended and takes no more jobs")
+
+
+class ScheduleNotFound(QueueError):
+    """There is no such schedule."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"no such schedule: {name}")
 
 
 class StoreError(QueueError):

@@ -112,7 +112,7 @@ async def test_several_may_migrate_at_once(empty_url: str, package: str) -> None
             await store.close()
 
     done = [migration.name for migration in load_migrations(package)]
-    assert sorted(applied, key=len) == [*([[]] * 3), done]
+    assert sorted(name for names in applied for name in names) == done
 
 
 async def test_newer_database_is_refused(empty: Store, package: str, store_name, empty_url) -> None:
@@ -138,7 +138,8 @@ async def test_newer_database_is_left_as_it_is(
 async def pretend_version(store_name: str, url: str, version: int) -> None:
     connection = connect_beside(store_name, url)
     table = {"sqlite": "windrow_migration", "postgres": "windrow.migration"}[store_name]
-    connection.execute(f"update {table} set version = {version}")
+    last = f"(select max(version) from {table})"
+    connection.execute(f"update {table} set version = {version} where version = {last}")
     connection.close()
 
 

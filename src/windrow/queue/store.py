@@ -19,6 +19,9 @@ Invariants every store keeps, and `tests/conformance` checks:
   transaction that brings it to zero (or closes it): its root job is completed and its finish job
   inserted there. The root itself is not a member.
 - `tally` of a queue and state is exactly the number of its jobs in that state.
+- Every slot of a schedule is fired at most once, and slots only go forward: `next_at` lies after
+  `last_at`, whatever the clock does.
+- A role has at most one leader whose time is not over.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from windrow.queue.job import Job, JobError, JobState, OnConflict
 
 InsertOutcome = Literal["inserted", "existing", "replaced", "rejected", "dropped"]
 GroupState = Literal["active", "completed", "cancelled"]
+CatchUp = Literal["one", "all", "skip"]
 
 # `retention_seconds` of a job that is never pruned: JSON, which carries rows, has no infinity.
 FOREVER: Final = -1
@@ -219,6 +223,31 @@ class Group:
     ended_at: datetime | None
 
 
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """When the slots of a schedule are: by a cron line in a time zone, or every so many seconds."""
+
+    cron: str | None = None
+    timezone: str = "UTC"
+    every_seconds: float | None = None
+
+
+class ScheduleRow(Timing, frozen=True, kw_only=True):
+    """A schedule, checked: for each slot a job like `job` is inserted, up to `jitter_seconds`
+    later. `catch_up`: which of the slots are fired that nobody fired in time."""
+
+    name: str
+    job: JobRow  # its id, delay and run_at mean nothing
+    jitter_seconds: float = 0.0
+    catch_up: CatchUp = "one"
+
+
+class Schedule(ScheduleRow, frozen=True, kw_only=True):
+    is_paused: bool
+    next_at: datetime  # the next slot; passed, and not fired yet, if it is due
+    last_at: datetime | None  # the last slot fired
+    created_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a store can do beyond the common contract. Asked for, never guessed from its name."""
@@ -366,7 +395,49 @@ class GroupStore(Protocol):
         ...
 
 
+class ScheduleStore(Protocol):
+    """Jobs that come again and again: one for each slot, however many ask for it, at once or
+    twice. The arithmetic of slots is `schedule.py`'s."""
+
+    async def put_schedule(self, row: ScheduleRow) -> Schedule:
+        """Make a schedule, or change the one of that name. The same timing keeps the next slot, and
+        what is paused stays so; a new timing begins with its first slot from now on."""
+        ...
+
+    async def delete_schedule(self, name: str) -> bool:
+        """Whether it was there. Jobs it has fired stay."""
+        ...
+
+    async def list_schedules(self) -> list[Schedule]:
+        """All of them, by name."""
+        ...
+
+    async def pause_schedule(self, name: str) -> Schedule:
+        """Raises ScheduleNotFound."""
+        ...
+
+    async def resume_schedule(self, name: str) -> Schedule:
+        """Go on with the first slot from now on; those of the pause are not fired. One that is not
+        paused is left as it is. Raises ScheduleNotFound."""
+        ...
+
+    async def fire_schedules(self, limit: int = 100) -> list[Inserted]:
+        """Insert the jobs of due slots, of up to `limit` schedules, and move these on, in one
+        transaction. A job's id follows from its schedule's name and slot, so a slot that was fired
+        before is `existing`. Schedules somebody else is firing are passed over."""
+        ...
+
+
 class Maintenance(Protocol):
+    async def elect_leader(self, role: str, holder: str, seconds: float) -> bool:
+        """Take a role that is free, or whose holder's time is over, or that is held already, for
+        so many seconds from now; whether `holder` has it."""
+        ...
+
+    async def resign_leader(self, role: str, holder: str) -> bool:
+        """Give a role back before its time is over; whether `holder` had it."""
+        ...
+
     async def fold_counts(self) -> None:
         """Fold the counts kept as deltas; a store that keeps totals has nothing to do."""
         ...
@@ -387,7 +458,7 @@ class Maintenance(Protocol):
     async def close(self) -> None: ...
 
 
-class Store(JobStore, JobAdmin, GroupStore, Maintenance, Protocol):
+class Store(JobStore, JobAdmin, GroupStore, ScheduleStore, Maintenance, Protocol):
     """All of it."""
 
     capabilities: Capabilities

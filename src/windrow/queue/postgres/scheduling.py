@@ -1,5 +1,5 @@
-"""Schedules: put, paused, and fired. A schedule's row is locked while its slots are fired, and those
-that are locked already are passed over."""
+"""Schedules: put, paused, and fired. A schedule's row is locked while its slots are fired; those
+that somebody else has locked are passed over."""
 
 from __future__ import annotations
 

@@ -145,6 +145,12 @@ CREATE TABLE windrow_job_result (
 
 CREATE INDEX windrow_job_result_blob ON windrow_job_result (blob_hash) WHERE blob_hash IS NOT NULL;
 
+CREATE TABLE windrow_leader (
+  role TEXT PRIMARY KEY,
+  holder TEXT NOT NULL,
+  expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_lease (
   token TEXT PRIMARY KEY,
   worker TEXT NOT NULL,
@@ -167,6 +173,22 @@ CREATE TABLE windrow_queue (
   name TEXT PRIMARY KEY,
   is_paused INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
+
+CREATE TABLE windrow_schedule (
+  name TEXT PRIMARY KEY,
+  cron TEXT,
+  timezone TEXT NOT NULL,
+  every_seconds REAL,
+  jitter_seconds REAL NOT NULL,
+  catch_up TEXT NOT NULL,
+  is_paused INTEGER NOT NULL DEFAULT 0,
+  next_at INTEGER,
+  last_at INTEGER,
+  created_at INTEGER NOT NULL,
+  job TEXT NOT NULL
+);
+
+CREATE INDEX windrow_schedule_due ON windrow_schedule (next_at) WHERE is_paused = 0;
 
 CREATE TABLE windrow_tally (
   queue TEXT NOT NULL,

@@ -21,8 +21,10 @@ from windrow.queue.sqlite import (
     finishing,
     grouping,
     inserting,
+    leading,
     leasing,
     looking,
+    scheduling,
     schema,
 )
 from windrow.queue.sqlite.connection import Readers, Writer
@@ -47,6 +49,8 @@ from windrow.queue.store import (
     ProgressReport,
     QueueInfo,
     Renewal,
+    Schedule,
+    ScheduleRow,
 )
 
 T = TypeVar("T")
@@ -203,7 +207,33 @@ class SqliteStore:
     async def cancel_group(self, group_id: str, reason: str) -> Group:
         return await self._write(lambda work: grouping.cancel_group(work, group_id, reason))
 
+    # Schedules
+
+    async def put_schedule(self, row: ScheduleRow) -> Schedule:
+        return await self._write(lambda work: scheduling.put_schedule(work, row))
+
+    async def delete_schedule(self, name: str) -> bool:
+        return await self._write(lambda work: scheduling.delete_schedule(work, name))
+
+    async def list_schedules(self) -> list[Schedule]:
+        return await self._read(scheduling.list_schedules)
+
+    async def pause_schedule(self, name: str) -> Schedule:
+        return await self._write(lambda work: scheduling.pause_schedule(work, name))
+
+    async def resume_schedule(self, name: str) -> Schedule:
+        return await self._write(lambda work: scheduling.resume_schedule(work, name))
+
+    async def fire_schedules(self, limit: int = 100) -> list[Inserted]:
+        return await self._write(lambda work: scheduling.fire_schedules(work, limit))
+
     # Maintenance
+
+    async def elect_leader(self, role: str, holder: str, seconds: float) -> bool:
+        return await self._write(lambda work: leading.elect_leader(work, role, holder, seconds))
+
+    async def resign_leader(self, role: str, holder: str) -> bool:
+        return await self._write(lambda work: leading.resign_leader(work, role, holder))
 
     async def fold_counts(self) -> None:
         """Nothing to fold: the one writer keeps totals."""

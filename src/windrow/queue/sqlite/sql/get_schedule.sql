@@ -1,0 +1,3 @@
+-- One schedule, to be changed in the same transaction.
+-- :name
+SELECT * FROM windrow_schedule WHERE name = :name

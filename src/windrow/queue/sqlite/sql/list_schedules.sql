@@ -1,0 +1,2 @@
+-- All schedules, by name.
+SELECT * FROM windrow_schedule ORDER BY name
