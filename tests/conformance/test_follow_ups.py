@@ -138,6 +138,17 @@ async def test_completed_job_frees_its_key_for_its_own_follow_up(store: Store) -
     assert outcomes(finished) == ["inserted"]
 
 
+@pytest.mark.parametrize("end", [completion, failure, cancellation, snooze])
+async def test_follower_takes_the_place_before_a_follow_up_may(store: Store, end) -> None:
+    """U4: who waited already is first."""
+    job = await add_and_claim(store, unique="key")
+    follower = await insert(store, unique="key", on_conflict="follow")
+    finished = await accept(store, end(job, then=(row(unique="key"),)))
+
+    assert [(one.outcome, one.id) for one in finished.then] == [("existing", follower.id)]
+    assert await state(store, follower.id) == JobState.READY
+
+
 async def test_follow_up_may_be_a_follower(store: Store) -> None:
     running = await add_and_claim(store, unique="key")
     job = await add_and_claim(store)
