@@ -155,6 +155,16 @@ async def test_finish_job_is_inserted_when_the_group_ends(store: Store, clock: F
     assert (job.group, job.seq > later.seq) == (None, True)
 
 
+async def test_finish_job_keeps_its_headers_and_tags(store: Store) -> None:
+    then = row("report", {"n": 1.50}, headers={"trace": [1, "ü"]}, tags=("a",))
+    group = await make_group(store, then=then)
+    await add(store, group=group.id)
+    await complete(store, await claim_one(store))
+    report = await get(store, then.id)
+    assert (report.payload, report.tags) == ({"n": 1.5}, ("a",))
+    assert report.headers == {"trace": [1, "ü"]}
+
+
 async def test_finish_job_with_a_delay_counts_it_from_the_end(
     store: Store, clock: FakeClock
 ) -> None:

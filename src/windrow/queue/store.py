@@ -69,6 +69,17 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     may_exist: bool = False  # the id was given by the caller, or this insert is a repetition
 
 
+def read_row(text: str | bytes) -> JobRow:
+    """A row that was kept as JSON. Headers are taken out first: msgspec, asked for raw JSON or
+    nothing, takes only nothing."""
+    fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    headers = fields.pop("headers", None)
+    row = msgspec.json.decode(msgspec.json.encode(fields), type=JobRow)
+    if headers is None or bytes(headers) == b"null":
+        return row
+    return msgspec.structs.replace(row, headers=headers)
+
+
 @dataclass(frozen=True, slots=True)
 class Inserted:
     """What became of one inserted row. `id` and the rest are of the job that now holds the place:

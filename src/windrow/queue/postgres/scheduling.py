@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from windrow.errors import ScheduleNotFound
 from windrow.queue.codec import is_storable
 from windrow.queue.postgres.rows import Row, as_json, columns
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
 from windrow.queue.schedule import Firing, first_slot, has_same_timing, job_of, plan_firings
-from windrow.queue.store import Inserted, JobRow, Schedule, ScheduleRow
+from windrow.queue.store import Inserted, Schedule, ScheduleRow, read_row
 
 
 class Scheduling(Verbs):
@@ -90,7 +88,7 @@ def to_schedule(row: Row) -> Schedule:
         every_seconds=row["every_seconds"],
         jitter_seconds=row["jitter_seconds"],
         catch_up=row["catch_up"],
-        job=msgspec.json.decode(row["job"], type=JobRow),
+        job=read_row(row["job"]),
         is_paused=row["is_paused"],
         next_at=row["next_at"],
         last_at=row["last_at"],

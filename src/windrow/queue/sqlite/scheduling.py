@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from windrow.errors import ScheduleNotFound
 from windrow.queue.codec import is_storable
 from windrow.queue.schedule import first_slot, has_same_timing, job_of, plan_firings
 from windrow.queue.sqlite.inserting import insert_now
 from windrow.queue.sqlite.rows import to_json, to_micros, to_optional_time, to_time
 from windrow.queue.sqlite.work import Work, statement
-from windrow.queue.store import Inserted, JobRow, Schedule, ScheduleRow
+from windrow.queue.store import Inserted, Schedule, ScheduleRow, read_row
 
 
 def put_schedule(work: Work, row: ScheduleRow) -> Schedule:
@@ -83,7 +81,7 @@ def to_schedule(found: Any) -> Schedule:
         every_seconds=found["every_seconds"],
         jitter_seconds=found["jitter_seconds"],
         catch_up=found["catch_up"],
-        job=msgspec.json.decode(found["job"], type=JobRow),
+        job=read_row(found["job"]),
         is_paused=bool(found["is_paused"]),
         next_at=to_time(found["next_at"]),
         last_at=to_optional_time(found["last_at"]),

@@ -10,13 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from windrow.queue.job import JobState
 from windrow.queue.sqlite.inserting import insert_now
 from windrow.queue.sqlite.rows import GroupRecord, LiveJob, to_json
 from windrow.queue.sqlite.work import Work, cancel_error, seqs
-from windrow.queue.store import JobRow
+from windrow.queue.store import read_row
 
 _DAY: Final = 86_400
 _RETENTION: Final = {
@@ -136,7 +134,7 @@ def end_if_done(work: Work, group: GroupRecord) -> None:
     if group.root is not None:
         _free_root(work, group, group.root, state)
     if group.finish_job is not None:
-        insert_now(work, [msgspec.json.decode(group.finish_job, type=JobRow)], drops=True)
+        insert_now(work, [read_row(group.finish_job)], drops=True)
 
 
 def _free_root(work: Work, group: GroupRecord, root_id: str, state: JobState) -> None:
