@@ -14,12 +14,10 @@ from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-import msgspec
-
 from windrow.queue.job import FINAL, UNCLAIMED, JobError, JobState
 from windrow.queue.postgres.inserting import insert_rows
 from windrow.queue.postgres.rows import Row, as_json, as_text, columns, short_error, sql
-from windrow.queue.store import Inserted, JobRow
+from windrow.queue.store import Inserted, JobRow, read_row
 from windrow.queue.transactions import Executor
 
 ACTIVE_ONLY: Final = (JobState.ACTIVE,)
@@ -236,8 +234,7 @@ class Work:
                 await self._insert_finish_job(row["finish_job"])
 
     async def _insert_finish_job(self, text: str) -> None:
-        finish_job = msgspec.json.decode(text, type=JobRow)
-        await self.insert_follow_ups([finish_job])
+        await self.insert_follow_ups([read_row(text)])
 
     async def insert_follow_ups(self, rows: Sequence[JobRow]) -> list[Inserted]:
         """Insert rows that must not fail the transaction: those for groups that take no more are
