@@ -12,7 +12,7 @@ from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
 
-UGLY = {
+UGLY: dict[str, Any] = {
     "emoji": "👩🏽‍🚀 🇨🇭",
     "rtl": "שלום עולם ‏",
     "cjk": "日本語のテキスト 中文",

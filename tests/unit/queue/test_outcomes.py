@@ -67,10 +67,10 @@ def test_fail_and_cancel_are_final() -> None:
 
 
 def test_an_exception_is_kept_with_its_type_and_traceback() -> None:
-    try:
-        {}["missing \ud800"]
-    except KeyError as error:
-        described = describe(error)
+    empty: dict[str, int] = {}
+    with pytest.raises(KeyError) as caught:
+        empty["missing \ud800"]
+    described = describe(caught.value)
     assert described.type == "KeyError"
     assert described.traceback is not None
     assert "test_outcomes.py" in described.traceback
