@@ -25,10 +25,20 @@ def test_enqueue_takes_what_a_new_job_takes() -> None:
         assert of_method[name].default == parameter.default, name
 
 
+def test_schedule_takes_what_makes_sense_of_a_new_job() -> None:
+    of_method = inspect.signature(Queue.schedule).parameters
+    of_job = inspect.signature(NewJob).parameters
+    own = {"self", "name", "every", "cron", "timezone", "jitter", "catch_up"}
+    assert set(of_method) - own <= set(of_job) - {"id", "run_at", "delay", "group"}
+    for name in set(of_method) - own:
+        assert of_method[name].default == of_job[name].default, name
+
+
 def test_the_face_has_the_promised_methods() -> None:
     promised = (
         "open sync close enqueue enqueue_many claim get get_many list counts cancel retry edit "
-        "delete pause resume create_group group pause_group resume_group cancel_group"
+        "delete pause resume create_group group pause_group resume_group cancel_group "
+        "schedule unschedule schedules pause_schedule resume_schedule"
     )
     assert [name for name in promised.split() if not hasattr(Queue, name)] == []
     assert [

@@ -13,7 +13,13 @@ import msgspec
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from windrow.errors import ConfigError, JobNotFound, StoreError, WindrowError
+from windrow.errors import (
+    ConfigError,
+    JobNotFound,
+    ScheduleNotFound,
+    StoreError,
+    WindrowError,
+)
 from windrow.queue.job import Job
 
 T = TypeVar("T")
@@ -29,6 +35,7 @@ NARROWEST = 5  # a column is not cut below this
 EXIT_CODES: tuple[tuple[type[WindrowError], int], ...] = (
     (ConfigError, 2),
     (JobNotFound, 4),
+    (ScheduleNotFound, 4),
     (StoreError, 5),
     (WindrowError, 1),
 )

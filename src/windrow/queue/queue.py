@@ -41,6 +41,7 @@ from windrow.queue.job import (
     OnConflict,
 )
 from windrow.queue.lease import Lease
+from windrow.queue.scheduling import Scheduling
 from windrow.queue.store import (
     Change,
     Claim,
@@ -65,7 +66,7 @@ BULK_PAGE: Final = 1000
 _UNSET: Final[Any] = object()
 
 
-class Queue:
+class Queue(Scheduling):
     """A durable job queue. Open it with `Queue.open(url)`, or `Queue.sync(url)` to block."""
 
     def __init__(self, store: Store, *, limits: SizeLimits | None = None) -> None:
@@ -201,9 +202,11 @@ class Queue:
         return Lease(self.store, jobs, self._limits)
 
     async def tend(self) -> int:
-        """Bring back due and abandoned jobs. Workers do this all the time; `claim` does it about
-        once a second, so that a loop of one's own needs no worker. Returns how many moved."""
-        moved = 0
+        """Fire due schedules, bring back due and abandoned jobs. Workers do this all the time;
+        `claim` does it about once a second, so that a loop of one's own needs no worker. Returns
+        how many jobs moved."""
+        fired = await self.store.fire_schedules(TEND_BATCH)
+        moved = sum(1 for one in fired if one.outcome in ("inserted", "replaced"))
         while staged := await self.store.stage_jobs(TEND_BATCH):
             moved += staged
             if staged < TEND_BATCH:

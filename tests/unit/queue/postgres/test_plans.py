@@ -157,6 +157,13 @@ def test_due_jobs_are_found_by_their_time(connection: Any) -> None:
     assert "job_live_due" in {node.get("Index Name") for node in found}
 
 
+def test_due_schedules_are_found_by_their_time(connection: Any) -> None:
+    found = plan(connection, "find_due_schedules", {"limit": 100, "now": None})
+
+    assert "schedule_due" in {node.get("Index Name") for node in found}
+    assert not {"Sort", "Seq Scan"} & {node["Node Type"] for node in found}
+
+
 @pytest.mark.parametrize("wanted", LISTS)
 def test_lists_go_by_the_index_of_their_filter(connection: Any, wanted: str) -> None:
     """Planned for the values at hand, and as anybody else's statements are."""

@@ -45,6 +45,13 @@ def test_stage_walks_the_scheduled_index_in_its_order(database: sqlite3.Connecti
     assert "TEMP B-TREE" not in steps
 
 
+def test_due_schedules_walk_their_index_in_its_order(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("find_due_schedules"))
+
+    assert "windrow_schedule USING INDEX windrow_schedule_due (next_at<?)" in steps
+    assert "TEMP B-TREE" not in steps
+
+
 def test_ready_queues_are_found_by_stepping_through_the_index(
     database: sqlite3.Connection,
 ) -> None:

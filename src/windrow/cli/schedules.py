@@ -1,0 +1,137 @@
+"""`windrow schedules`: jobs that come again and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import typer
+
+from windrow.cli.output import DatabaseOption, JsonOption, age, print_json, print_table, run
+from windrow.queue.store import Schedule
+from windrow.services.schedules import (
+    get_schedule,
+    list_schedules,
+    pause_schedule,
+    remove_schedule,
+    resume_schedule,
+)
+from windrow.settings import load_settings
+
+app = typer.Typer(help="List, show, pause, resume and remove schedules.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """List schedules by name, with their next slot and the last one fired."""
+
+    async def work() -> list[Schedule]:
+        return await list_schedules(load_settings({"database_url": database}))
+
+    found = run(work())
+    if as_json:
+        print_json([schedule_fields(schedule) for schedule in found])
+        return
+    print_table(
+        ["name", "when", "queue", "kind", "paused", "next#", "last#"],
+        [
+            (
+                schedule.name,
+                when(schedule),
+                schedule.job.queue,
+                schedule.job.kind,
+                "yes" if schedule.is_paused else "",
+                "-" if schedule.is_paused else age(schedule.next_at),
+                age(schedule.last_at),
+            )
+            for schedule in found
+        ],
+    )
+
+
+@app.command()
+def show(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Show one schedule: when it fires, and the job it enqueues."""
+
+    async def work() -> Schedule:
+        return await get_schedule(load_settings({"database_url": database}), name)
+
+    fields = schedule_fields(run(work()))
+    if as_json:
+        print_json(fields)
+        return
+    width = max(len(field) for field in fields)
+    for field, value in fields.items():
+        if field != "payload" and value not in (None, (), {}):
+            print(f"{field:<{width}}  {value}")
+    if fields["payload"] is not None:
+        print("\npayload")
+        print_json(fields["payload"])
+
+
+@app.command()
+def pause(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Fire no more slots of a schedule until it is resumed."""
+
+    async def work() -> Schedule:
+        return await pause_schedule(load_settings({"database_url": database}), name)
+
+    schedule = run(work())
+    if as_json:
+        print_json(schedule_fields(schedule))
+    else:
+        print(f"paused {schedule.name}")
+
+
+@app.command()
+def resume(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Go on with a schedule's next slot from now; those of the pause are not caught up."""
+
+    async def work() -> Schedule:
+        return await resume_schedule(load_settings({"database_url": database}), name)
+
+    schedule = run(work())
+    if as_json:
+        print_json(schedule_fields(schedule))
+    else:
+        print(f"resumed {schedule.name}: next at {schedule.next_at}")
+
+
+@app.command()
+def remove(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Remove a schedule. The jobs it has enqueued stay."""
+
+    async def work() -> None:
+        await remove_schedule(load_settings({"database_url": database}), name)
+
+    run(work())
+    if as_json:
+        print_json({"removed": name})
+    else:
+        print(f"removed {name}")
+
+
+def when(schedule: Schedule) -> str:
+    """The timing in a few words."""
+    if schedule.every_seconds is not None:
+        return f"every {schedule.every_seconds:g} s"
+    return f"{schedule.cron} {schedule.timezone}"
+
+
+def schedule_fields(schedule: Schedule) -> dict[str, Any]:
+    """A schedule for JSON: its timing, where it is, and the job it enqueues."""
+    of_schedule = (
+        "name cron timezone every_seconds jitter_seconds catch_up is_paused next_at last_at "
+        "created_at"
+    )
+    of_job = (
+        "queue kind priority tenant unique on_conflict tags max_attempts max_crashes "
+        "lease_seconds retention_seconds"
+    )
+    job = schedule.job
+    return {
+        **{name: getattr(schedule, name) for name in of_schedule.split()},
+        **{name: getattr(job, name) for name in of_job.split()},
+        "headers": {} if job.headers is None else msgspec.json.decode(job.headers),
+        "payload": msgspec.json.decode(job.payload),
+    }
