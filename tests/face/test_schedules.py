@@ -99,7 +99,7 @@ async def test_bad_schedules_are_explained_and_not_written(
     queue: Queue, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidSchedule, match=message):
-        await queue.schedule(options.pop("name", "tidy"), "tidy", **options)
+        await queue.schedule(**{"name": "tidy", "kind": "tidy"} | options)
     assert await queue.schedules() == []
 
 
