@@ -103,6 +103,13 @@ def test_slots_of_an_hour_that_comes_twice_come_in_its_first_time() -> None:
     assert slots(cron("*/30 2,3 * * *", BERLIN), *night) == [*first, "25 03:00+01", "25 03:30+01"]
 
 
+def test_asked_while_an_hour_comes_again_the_next_slot_lies_ahead() -> None:
+    again = at("2026-10-25T01:30")  # 02:30 for the second time in Berlin
+    assert next_slot(cron("45 2 * * *", BERLIN), again) == at("2026-10-26T01:45")
+    assert next_slot(cron("45 2,3 * * *", BERLIN), again) == at("2026-10-25T02:45")
+    assert next_slot(cron("45 * * * *", BERLIN), again) == at("2026-10-25T01:45")
+
+
 def test_every_other_hour_keeps_to_the_wall_clock() -> None:
     line = cron("0 */2 * * *", BERLIN)
     assert slots(line, "2026-03-28T23:00", "2026-03-29T04:00") == [
