@@ -1,0 +1,74 @@
+"""Waiting for jobs to end, from any process: the database is asked, soon at first, then less often.
+
+A job that was there and is not any more was removed while it was waited for: that is an error of
+its own, not a time-out and not a missing job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from windrow.errors import JobNotFound, JobRacedOut, WaitTimeout
+from windrow.queue.job import FINAL, Job
+from windrow.queue.store import Store
+
+FIRST_WAIT: Final = 0.5
+LONGEST_WAIT: Final = 5.0
+# For this long the first wait is kept: most jobs that are waited for end soon.
+PATIENCE_SECONDS: Final = 5.0
+BACKOFF: Final = 1.5
+
+
+class Waiting:
+    """The part of a queue that waits."""
+
+    store: Store
+
+    async def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
+        """Wait until the job has ended and return it with its result. Raises JobNotFound,
+        JobRacedOut if it was removed meanwhile, and WaitTimeout after `timeout` seconds."""
+        return (await self.wait_many([job_id], timeout=timeout))[job_id]
+
+    async def wait_many(
+        self, job_ids: Sequence[str], *, timeout: float | None = None
+    ) -> dict[str, Job]:
+        """Wait until all these jobs have ended; one query for all of them each time."""
+        ended: dict[str, Job] = {}
+        seen: set[str] = set()
+        for pause in pauses(timeout):
+            left = [job_id for job_id in job_ids if job_id not in ended]
+            states = await self.store.get_states(left)
+            if missing := [job_id for job_id in left if job_id not in states]:
+                raise _missing(missing, seen)
+            seen.update(states)
+            done = [job_id for job_id, state in states.items() if state in FINAL]
+            found = await self.store.get_jobs(done) if done else {}
+            if gone := [job_id for job_id in done if job_id not in found]:
+                raise _missing(gone, seen)
+            ended |= found
+            if len(ended) == len(set(job_ids)):
+                return ended
+            await asyncio.sleep(pause)
+        raise WaitTimeout(*[job_id for job_id in job_ids if job_id not in ended])
+
+
+def pauses(timeout: float | None) -> Iterator[float]:
+    """How long to sleep between looks; ends with the last look at the deadline."""
+    began = time.monotonic()
+    pause = FIRST_WAIT
+    while True:
+        passed = time.monotonic() - began
+        if timeout is not None and passed >= timeout:
+            yield 0.0
+            return
+        if passed > PATIENCE_SECONDS:
+            pause = min(LONGEST_WAIT, pause * BACKOFF)
+        yield pause if timeout is None else min(pause, timeout - passed)
+
+
+def _missing(ids: Sequence[str], seen: set[str]) -> JobNotFound | JobRacedOut:
+    raced = [job_id for job_id in ids if job_id in seen]
+    return JobRacedOut(*raced) if raced else JobNotFound(*ids)

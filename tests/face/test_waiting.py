@@ -1,0 +1,80 @@
+"""N8: waiting for jobs to end, also when another process ends or removes them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+from tests.conftest import OpenAnother
+from windrow import NewJob, Queue
+from windrow.errors import JobNotFound, JobRacedOut, WaitTimeout
+from windrow.queue import waiting
+from windrow.queue.job import JobState
+from windrow.queue.store import Store
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "FIRST_WAIT", 0.005)
+
+
+async def test_waiting_returns_the_ended_job_with_its_result(
+    queue: Queue, open_another: OpenAnother
+) -> None:
+    made = await queue.enqueue("work", {"n": 1})
+    waiter = asyncio.create_task(queue.wait(made.id, timeout=30))
+    elsewhere = Queue(await open_another())
+    [job] = (lease := await elsewhere.claim()).jobs
+    await lease.complete(job, {"n": 2})
+    ended = await waiter
+    assert (ended.state, ended.result) == (JobState.COMPLETED, {"n": 2})
+    assert (await queue.wait(made.id)).id == made.id
+
+
+async def test_many_are_waited_for_at_once_whatever_their_end(queue: Queue) -> None:
+    made = [one.id for one in await queue.enqueue_many([NewJob("work", n) for n in range(3)])]
+    waiter = asyncio.create_task(queue.wait_many(made, timeout=30))
+    lease = await queue.claim(limit=2)
+    await lease.complete(lease.jobs[0])
+    await lease.fail(lease.jobs[1], "boom", retry=False)
+    await queue.cancel(made[2])
+    ended = await waiter
+    assert [ended[job_id].state for job_id in made] == ["completed", "failed", "cancelled"]
+
+
+async def test_a_job_removed_while_it_is_waited_for_is_told_as_raced_out(queue: Queue) -> None:
+    made = await queue.enqueue("work")
+    waiter = asyncio.create_task(queue.wait(made.id, timeout=30))
+    for _ in range(3):
+        await asyncio.sleep(0.02)
+    await queue.delete(made.id)
+    with pytest.raises(JobRacedOut, match="Job raced out while waiting for it"):
+        await waiter
+
+
+async def test_a_job_that_was_never_there_is_not_found_at_once(queue: Queue) -> None:
+    with pytest.raises(JobNotFound):
+        await queue.wait("0190a0b0-0000-7000-8000-000000000000", timeout=30)
+
+
+async def test_a_wait_ends_when_its_time_is_up(queue: Queue, store: Store) -> None:
+    made = await queue.enqueue("work")
+    with pytest.raises(WaitTimeout, match=made.id):
+        await queue.wait(made.id, timeout=0.02)
+    assert await store.get_states([made.id, "no uuid"]) == {made.id: JobState.READY}
+
+
+def test_looks_come_every_half_second_and_then_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "FIRST_WAIT", 0.5)
+    now = [0.0]
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
+    looks = []
+    for pause in itertools.islice(waiting.pauses(None), 30):
+        looks.append(pause)
+        now[0] += pause
+    assert looks[:11] == [0.5] * 11
+    assert looks[11] > 0.5
+    assert looks == sorted(looks)
+    assert looks[-1] == 5.0
