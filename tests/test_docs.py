@@ -49,7 +49,8 @@ def test_concepts_explain_every_state_and_field() -> None:
     text = (ROOT / "docs/concepts.md").read_text("utf-8")
     assert [state for state in JobState if f"`{state}`" not in text] == []
     internal = {"payload", "is_cleaned", "may_exist", "lease_seconds", "retention_seconds"}
-    fields = set(JobRow.__struct_fields__) - internal | {"lease", "retention"}
+    internal |= {"max_hold_seconds"}
+    fields = set(JobRow.__struct_fields__) - internal | {"lease", "retention", "max_hold"}
     assert [name for name in sorted(fields) if f"`{name}`" not in text] == []
 
 

@@ -33,6 +33,10 @@ ONLY: dict[str, dict[str, str]] = {
             ("find_heads", "find_last_seq", "find_oldest_ready", "list_paused_queues"),
             "part of a larger statement there: SQLite decides this in Python",
         ),
+        **dict.fromkeys(
+            ("find_slots", "drop_slots", "add_slots", "take_places"),
+            "part of a larger statement there: SQLite can change only one table in each",
+        ),
         **dict.fromkeys(("count_members", "get_results"), "a join there"),
         **dict.fromkeys(
             ("find_migration_table", "find_schema_version", "record_migration"),
@@ -56,6 +60,12 @@ ONLY: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             ("count_jobs", "fold_counts"), "counts are deltas there: SQLite keeps totals"
         ),
+        **dict.fromkeys(
+            ("lock_limits", "lock_bounds"), "rows are locked there: SQLite has one writer"
+        ),
+        "add_limits": "there must be a row to lock there: SQLite has one writer",
+        "list_carried_keys": "locks are taken in order there, so all keys must be known first",
+        "count_slots": "one statement there: SQLite puts it together from smaller ones",
         "reserve_seqs": "COPY tells nothing back, so places are taken first",
         "share_queues": "a claim of several queues there locks no more than it takes",
     },

@@ -8,13 +8,17 @@
        │  ├─ PayloadTooLarge
        │  ├─ ResultTooLarge
        │  └─ InvalidSchedule
+       ├─ QueueFull(queue, depth, max_depth) *
        ├─ JobNotFound(ids)
+       ├─ JobRacedOut(ids)
+       ├─ WaitTimeout(ids) *
        ├─ DuplicateJob(unique, existing)
        ├─ IllegalTransition(job_id, state, wanted)
        ├─ LeaseLost(job_ids)
        ├─ GroupNotFound(group_id)
        ├─ GroupEnded(group_id)
        ├─ ScheduleNotFound(name)
+       ├─ ArchiveFailed *                  nothing was removed
        └─ StoreError
           ├─ StoreUnavailable *           connection refused, dropped, timed out
           ├─ StoreConflict *              deadlock or serialisation failure
@@ -75,12 +79,47 @@ class InvalidSchedule(InvalidJob):
     """The schedule is not valid, so nothing was written."""
 
 
+class QueueFull(QueueError):
+    """The queue has as many waiting jobs as it takes, so nothing was written."""
+
+    transient = True
+
+    def __init__(
+        self, queue: str, depth: int, max_depth: int, *, may_wait: bool = False
+    ) -> None:
+        self.queue = queue
+        self.depth = depth
+        self.max_depth = max_depth
+        self.may_wait = may_wait  # the queue is set to let callers wait for room
+        super().__init__(
+            f"queue {queue!r} is full: {depth} jobs wait in it, at most {max_depth} may"
+        )
+
+
 class JobNotFound(QueueError):
     """There is no such job."""
 
     def __init__(self, *ids: str) -> None:
         self.ids = ids
         super().__init__(f"no such job: {_shorten(ids)}")
+
+
+class JobRacedOut(QueueError):
+    """Job raced out while waiting for it"""
+
+    def __init__(self, *ids: str) -> None:
+        self.ids = ids
+        super().__init__(f"Job raced out while waiting for it: {_shorten(ids)}")
+
+
+class WaitTimeout(QueueError):
+    """The job had not ended when the time was up."""
+
+    transient = True
+
+    def __init__(self, *ids: str) -> None:
+        self.ids = ids
+        super().__init__(f"still not ended when the time was up: {_shorten(ids)}")
 
 
 class DuplicateJob(QueueError):
@@ -132,6 +171,12 @@ class ScheduleNotFound(QueueError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"no such schedule: {name}")
+
+
+class ArchiveFailed(QueueError):
+    """The archive cannot be written, so nothing was removed."""
+
+    transient = True
 
 
 class StoreError(QueueError):

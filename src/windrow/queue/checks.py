@@ -17,7 +17,7 @@ from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
 from windrow.queue.codec import Encoded, encode, is_storable
 from windrow.queue.ids import is_id, new_id
 from windrow.queue.job import NewJob, OnConflict
-from windrow.queue.store import FOREVER, JobRow
+from windrow.queue.store import FOREVER, JobRow, LimitRow, OnFull
 
 MIB: Final = 1024 * 1024
 MAX_PAYLOAD: Final = 4 * MIB
@@ -26,9 +26,14 @@ MAX_NAME: Final = 255
 # Names end up in index entries, which Postgres limits to a third of a page.
 MAX_UNIQUE_BYTES: Final = 1024
 MAX_TAGS: Final = 100
+MAX_LIMIT_KEYS: Final = 8
 INT32: Final = 2**31 - 1
 YEAR: Final = 366 * 86_400
+# Rates and weights; beyond these a float would lose count.
+LEAST: Final = 1e-6
+MOST: Final = 1e6
 _MODES: Final = get_args(OnConflict)
+_ON_FULL: Final = get_args(OnFull)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,8 @@ def to_row(job: NewJob, limits: SizeLimits) -> JobRow:
         max_crashes=check_integer(job.max_crashes, "max_crashes", 1),
         lease_seconds=check_lease(job.lease),
         retention_seconds=check_retention(job.retention),
+        limits=check_limit_keys(job.limits),
+        max_hold_seconds=check_max_hold(job),
         is_cleaned=payload.is_cleaned or (headers is not None and headers.is_cleaned),
         may_exist=job.id is not None,
     )
@@ -177,6 +184,52 @@ def check_retention(value: Any) -> int | None:
         return FOREVER
     seconds = check_seconds(value, "retention")
     return None if seconds is None else math.ceil(seconds)
+
+
+def check_limit_keys(keys: Iterable[str]) -> tuple[str, ...]:
+    """The keys of a job, each once, in the order given: the first is its fairness key."""
+    if isinstance(keys, str):
+        raise InvalidJob(f"limits must be a list of keys, not the text {keys!r}")
+    checked = tuple(dict.fromkeys(check_name(key, "limit key") for key in keys))
+    if len(checked) > MAX_LIMIT_KEYS:
+        raise InvalidJob(f"a job can have at most {MAX_LIMIT_KEYS} limits, not {len(checked)}")
+    return checked
+
+
+def check_max_hold(job: NewJob) -> int | None:
+    seconds = check_seconds(job.max_hold, "max_hold")
+    if seconds is None:
+        return None
+    if not job.limits:
+        raise InvalidJob("max_hold is for jobs with limits")
+    return math.ceil(seconds)
+
+
+def check_limit(key: Any, active: Any, per_second: Any, burst: Any, weight: Any) -> LimitRow:
+    """A limit as people set it."""
+    if burst is not None and per_second is None:
+        raise InvalidJob("burst needs per_second")
+    return LimitRow(
+        key=check_name(key, "limit key"),
+        active=None if active is None else check_integer(active, "active", 0),
+        per_second=None if per_second is None else _check_positive(per_second, "per_second"),
+        burst=None if burst is None else check_integer(burst, "burst", 1),
+        weight=_check_positive(weight, "weight"),
+    )
+
+
+def _check_positive(value: Any, what: str) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not LEAST <= value <= MOST:
+        raise InvalidJob(f"{what} must be a number from {LEAST:g} to {MOST:g}, not {value!r}")
+    return float(value)
+
+
+def check_bound(max_depth: Any, on_full: Any) -> int | None:
+    """The depth of a bounded queue, and that what happens when it is reached is known."""
+    if on_full not in _ON_FULL:
+        raise InvalidJob(f"on_full must be one of {', '.join(_ON_FULL)}, not {on_full!r}")
+    return None if max_depth is None else check_integer(max_depth, "max_depth", 1)
 
 
 def _too_large(what: str, size: int, limit: int) -> str:

@@ -77,6 +77,8 @@ class NewJob:
     max_crashes: int = DEFAULT_MAX_CRASHES
     lease: float | timedelta | None = None
     retention: float | timedelta | None = None
+    limits: Sequence[str] = ()
+    max_hold: float | timedelta | None = None
     id: str | None = None
 
 
@@ -85,7 +87,7 @@ class JobError:
     """One line of a job's error history."""
 
     at: datetime | None
-    reason: Literal["attempt", "crash", "cancel"]
+    reason: Literal["attempt", "crash", "cancel", "hold"]
     message: str
     type: str | None = None
     traceback: str | None = None
@@ -142,6 +144,8 @@ class Job:
     payload_json: str | bytes = "null"
     result_json: str | bytes | None = None
     lease_token: str | None = None
+    limits: tuple[str, ...] = ()
+    max_hold_seconds: int | None = None
     tx: Any = field(default=None, repr=False)  # of a claimed job: see lease.LazyTransaction
     _payload: Any = field(default=_UNREAD, repr=False)
     _result: Any = field(default=_UNREAD, repr=False)

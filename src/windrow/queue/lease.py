@@ -15,6 +15,7 @@ from windrow.errors import InvalidJob, LeaseLost
 from windrow.queue.checks import SizeLimits, check_seconds, encode_result, to_row
 from windrow.queue.codec import clean_text
 from windrow.queue.job import Job, JobError, JobState, NewJob
+from windrow.queue.limits import make_room
 from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 from windrow.queue.policy import Backoff, backoff
 from windrow.queue.store import Finish, JobTransaction, ProgressReport, Store
@@ -74,6 +75,7 @@ class Lease:
             begun = None
         finished = await self._store.finish_jobs([finish], tx=begun)
         self._open.pop(job.id, None)
+        await make_room(self._store, [job.limits])
         if finished.lost:
             raise LeaseLost(*finished.lost)
 
@@ -86,6 +88,7 @@ class Lease:
         finished = await self._store.finish_jobs(finishes)
         for finish in finishes:
             self._open.pop(finish.id, None)
+        await make_room(self._store, [job.limits for job, _ in outcomes])
         if finished.lost:
             raise LeaseLost(*finished.lost)
 

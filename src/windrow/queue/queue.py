@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import dataclasses
 import os
+import random
 import socket
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -24,6 +26,7 @@ from windrow.errors import (
     IllegalTransition,
     InvalidJob,
     JobNotFound,
+    QueueFull,
     StoreUnavailable,
 )
 from windrow.queue import checks
@@ -41,6 +44,9 @@ from windrow.queue.job import (
     OnConflict,
 )
 from windrow.queue.lease import Lease
+from windrow.queue.limiting import Limiting
+from windrow.queue.limits import make_room
+from windrow.queue.retaining import Retaining, Upkeep
 from windrow.queue.scheduling import Scheduling
 from windrow.queue.store import (
     Change,
@@ -56,6 +62,7 @@ from windrow.queue.store import (
     open_store,
 )
 from windrow.queue.sync import SyncQueue
+from windrow.queue.waiting import Waiting
 
 # An insert whose reply was lost is repeated with the same ids, so it cannot double.
 RETRY_WAITS: Final = (0.1, 0.3, 0.9)
@@ -63,15 +70,22 @@ RETRY_WAITS: Final = (0.1, 0.3, 0.9)
 TEND_SECONDS: Final = 1.0
 TEND_BATCH: Final = 1000
 BULK_PAGE: Final = 1000
+# How long a caller waits for room in a full queue that makes callers wait, and how often it looks.
+FULL_SECONDS: Final = 30.0
+FULL_WAIT: Final = 0.02
+LONGEST_FULL_WAIT: Final = 1.0
 _UNSET: Final[Any] = object()
 
 
-class Queue(Scheduling):
+class Queue(Limiting, Scheduling, Retaining, Waiting):
     """A durable job queue. Open it with `Queue.open(url)`, or `Queue.sync(url)` to block."""
 
-    def __init__(self, store: Store, *, limits: SizeLimits | None = None) -> None:
+    def __init__(
+        self, store: Store, *, limits: SizeLimits | None = None, upkeep: Upkeep | None = None
+    ) -> None:
         self.store = store
         self._limits = limits or SizeLimits()
+        self._upkeep = upkeep or Upkeep()
         self._tended_at = float("-inf")
 
     @classmethod
@@ -82,14 +96,17 @@ class Queue(Scheduling):
         migrate: bool | None = None,
         max_payload: int = checks.MAX_PAYLOAD,
         max_result: int = checks.MAX_RESULT,
+        archive_dir: str | os.PathLike[str] | None = None,
+        max_disk_bytes: int | None = None,
         clock: Clock | None = None,
     ) -> Opening:
         """Open a queue: `async with Queue.open(url) as queue`, or `await` it and close it yourself.
 
         A SQLite database is made and upgraded by itself; on Postgres that is `windrow db migrate`,
-        or `migrate=True`.
+        or `migrate=True`. `archive_dir` and `max_disk_bytes` are those of `prune`.
         """
         limits = SizeLimits(max_payload, max_result)
+        upkeep = Upkeep(archive_dir, max_disk_bytes)
 
         async def opened() -> Queue:
             store = await open_store(url, clock=clock)
@@ -103,7 +120,7 @@ class Queue(Scheduling):
             except BaseException:
                 await store.close()
                 raise
-            return cls(store, limits=limits)
+            return cls(store, limits=limits, upkeep=upkeep)
 
         return Opening(opened)
 
@@ -134,7 +151,10 @@ class Queue(Scheduling):
         max_crashes: int = DEFAULT_MAX_CRASHES,
         lease: float | timedelta | None = None,
         retention: float | timedelta | None = None,
+        limits: Sequence[str] = (),
+        max_hold: float | timedelta | None = None,
         id: str | None = None,
+        timeout: float = FULL_SECONDS,
         tx: Any = None,
     ) -> Job:
         """Enqueue one job; on return it is stored. With `tx`, the caller's own connection, it is
@@ -143,6 +163,9 @@ class Queue(Scheduling):
         When the unique key is taken, the job that holds it is returned (`on_conflict="return"`),
         DuplicateJob is raised (`"reject"`), what waits is overwritten (`"replace"`), or the new job
         waits for the running one, and at most one does (`"follow"`).
+
+        With `limits` the job is held until all these keys have room, and fails if that takes longer
+        than `max_hold`. A full queue that makes callers wait makes this one wait for `timeout`.
         """
         new = NewJob(
             kind,
@@ -161,10 +184,12 @@ class Queue(Scheduling):
             max_crashes=max_crashes,
             lease=lease,
             retention=retention,
+            limits=limits,
+            max_hold=max_hold,
             id=id,
         )
         row = to_row(new, self._limits)
-        [inserted] = await self._insert([row], tx)
+        [inserted] = await self._insert_with_room([row], tx, timeout)
         if inserted.outcome == "rejected":
             raise DuplicateJob(row.unique or row.id, inserted.id)
         if inserted.outcome == "existing" and tx is None:
@@ -172,11 +197,12 @@ class Queue(Scheduling):
         return _as_job(row, inserted)
 
     async def enqueue_many(
-        self, jobs: Sequence[NewJob], *, tx: Any = None
+        self, jobs: Sequence[NewJob], *, timeout: float = FULL_SECONDS, tx: Any = None
     ) -> builtins.list[Inserted]:
         """Enqueue many in one transaction: all or none, with an outcome for each. A taken unique
         key is an outcome here (`existing`, `rejected`, `replaced`), not an error."""
-        return await self._insert([to_row(job, self._limits) for job in jobs], tx)
+        rows = [to_row(job, self._limits) for job in jobs]
+        return await self._insert_with_room(rows, tx, timeout)
 
     async def claim(
         self,
@@ -199,12 +225,16 @@ class Queue(Scheduling):
         )
         await self._tend_if_due()
         jobs = await self.store.claim_jobs(wanted)
+        if len(jobs) < limit and await self.store.promote_jobs():
+            rest = dataclasses.replace(wanted, limit=limit - len(jobs))
+            jobs += await self.store.claim_jobs(rest)
         return Lease(self.store, jobs, self._limits)
 
     async def tend(self) -> int:
-        """Fire due schedules, bring back due and abandoned jobs. Workers do this all the time;
-        `claim` does it about once a second, so that a loop of one's own needs no worker. Returns
-        how many jobs moved."""
+        """Fire due schedules, bring back due and abandoned jobs, let held ones go that have room,
+        fail those held too long, and about once a minute remove what is past its time. Workers do
+        this all the time; `claim` does it about once a second, so that a loop of one's own needs no
+        worker. Returns how many jobs moved."""
         fired = await self.store.fire_schedules(TEND_BATCH)
         moved = sum(1 for one in fired if one.outcome in ("inserted", "replaced"))
         while staged := await self.store.stage_jobs(TEND_BATCH):
@@ -215,6 +245,12 @@ class Queue(Scheduling):
             moved += len(rescued)
             if len(rescued) < TEND_BATCH:
                 break
+        while expired := await self.store.expire_jobs(TEND_BATCH):
+            moved += len(expired)
+            if len(expired) < TEND_BATCH:
+                break
+        moved += await self.store.promote_jobs()
+        await self._prune_if_due()
         return moved
 
     async def get(self, job_id: str) -> Job:
@@ -400,6 +436,27 @@ class Queue(Scheduling):
         """Cancel what waits, tell what runs, take no more members."""
         return await self.store.cancel_group(group_id, clean_text(reason))
 
+    async def _insert_with_room(
+        self, rows: Sequence[JobRow], tx: Any, timeout: float
+    ) -> builtins.list[Inserted]:
+        """Insert; into a full queue that lets callers wait, when there is room. In a caller's
+        transaction nothing is waited for: what would make room may wait for that transaction."""
+        give_up_at = time.monotonic() + timeout
+        wait = FULL_WAIT
+        while True:
+            try:
+                inserted = await self._insert(rows, tx)
+            except QueueFull as full:
+                left = give_up_at - time.monotonic()
+                if not full.may_wait or tx is not None or left <= 0:
+                    raise
+                await asyncio.sleep(min(left, wait * random.uniform(0.5, 1)))
+                wait = min(2 * wait, LONGEST_FULL_WAIT)
+                continue
+            if tx is None:
+                await make_room(self.store, [row.limits[:1] for row in rows])
+            return inserted
+
     async def _insert(self, rows: Sequence[JobRow], tx: Any) -> builtins.list[Inserted]:
         if not rows:
             return []
@@ -505,6 +562,8 @@ def _as_job(row: JobRow, inserted: Inserted) -> Job:
         unique=row.unique,
         lease_seconds=row.lease_seconds,
         retention_seconds=row.retention_seconds,
+        limits=row.limits,
+        max_hold_seconds=row.max_hold_seconds,
         is_cleaned=row.is_cleaned,
         headers=msgspec.json.decode(row.headers) if row.headers else {},
         tags=row.tags,

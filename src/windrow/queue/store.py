@@ -18,6 +18,10 @@ Invariants every store keeps, and `tests/conformance` checks:
 - A group's `pending` is the number of its members that are not final. It ends, once, in the
   transaction that brings it to zero (or closes it): its root job is completed and its finish job
   inserted there. The root itself is not a member.
+- A job with limit keys is never made `ready` by anything but `promote_jobs`, and takes its place in
+  the line there; whatever else would make it ready makes it `held`. For every key with an active
+  limit N the jobs that carry it and are `ready` or `active` are at most N. That is counted from the
+  jobs themselves under a lock on the keys, so nothing can leak. Inserts touch no limit.
 - `tally` of a queue and state is exactly the number of its jobs in that state.
 - Every slot of a schedule is fired at most once, and slots only go forward: `next_at` lies after
   `last_at`, whatever the clock does.
@@ -26,7 +30,7 @@ Invariants every store keeps, and `tests/conformance` checks:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol, runtime_checkable
@@ -40,6 +44,9 @@ from windrow.queue.job import Job, JobError, JobState, OnConflict
 InsertOutcome = Literal["inserted", "existing", "replaced", "rejected", "dropped"]
 GroupState = Literal["active", "completed", "cancelled"]
 CatchUp = Literal["one", "all", "skip"]
+# Writes jobs away, durably, before they are removed: blocks, in a thread; raises if it cannot.
+Archive = Callable[[Sequence[Job]], None]
+OnFull = Literal["reject", "block", "drop_oldest"]
 
 # `retention_seconds` of a job that is never pruned: JSON, which carries rows, has no infinity.
 FOREVER: Final = -1
@@ -65,6 +72,8 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     max_crashes: int
     lease_seconds: int | None = None
     retention_seconds: int | None = None  # None: the default of its final state; FOREVER: kept
+    limits: tuple[str, ...] = ()  # keys it counts under; the first is its fairness key
+    max_hold_seconds: int | None = None  # how long after it is due it may be held by limits
     is_cleaned: bool = False  # NUL or lone surrogates in the payload were replaced
     may_exist: bool = False  # the id was given by the caller, or this insert is a repetition
 
@@ -196,6 +205,29 @@ class QueueInfo:
     is_paused: bool
     counts: Mapping[JobState, int]  # only states that have jobs
     oldest_ready_at: datetime | None  # run_at of the job that has been claimable the longest
+    max_depth: int | None = None  # the most unclaimed jobs it takes
+    on_full: OnFull = "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRow:
+    """What a key allows: so many `active` at once, so many starts `per_second` with a `burst`.
+    Keys compete by `weight`. None: no such limit."""
+
+    key: str
+    active: int | None = None
+    per_second: float | None = None
+    burst: int | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LimitInfo(LimitRow):
+    """A key as it is: `in_use` jobs that are ready or active, `held` ones that wait for room."""
+
+    in_use: int = 0
+    held: int = 0
+    parked_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +292,37 @@ class Schedule(ScheduleRow, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
+class Retention:
+    """How many seconds the finished jobs of a queue are kept, by state; None: the default."""
+
+    completed: int | None = None
+    failed: int | None = None
+    cancelled: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What was removed. Unless `is_done` there is more to remove now."""
+
+    jobs: int = 0
+    groups: int = 0
+    bytes: int = 0  # about; told by `evict_jobs` only
+    is_done: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """Bytes. `total`: what the database's files take; `used`: what of it is not free to be used
+    again. The others, estimates, are parts of it."""
+
+    total: int
+    used: int
+    payloads: int
+    results: int
+    blobs: int
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a store can do beyond the common contract. Asked for, never guessed from its name."""
 
@@ -284,7 +347,9 @@ class JobStore(Protocol):
     async def insert_jobs(self, rows: Sequence[JobRow], *, tx: Any = None) -> list[Inserted]:
         """Insert, one outcome per row, in order. With `tx`, in the caller's own transaction.
 
-        Raises GroupEnded or GroupNotFound, and then inserts nothing.
+        Raises GroupEnded, GroupNotFound or QueueFull, and then inserts nothing. A bounded queue
+        that drops its oldest jobs does so here. In the caller's transaction the bound of a queue is
+        looked at without a lock, and nothing is dropped.
         """
         ...
 
@@ -337,6 +402,10 @@ class JobAdmin(Protocol):
         """Everything of each: payload, result (blobs too), errors, progress, lease."""
         ...
 
+    async def get_states(self, ids: Sequence[str]) -> dict[str, JobState]:
+        """The states alone, for those who ask often; ids that are not there are left out."""
+        ...
+
     async def list_jobs(
         self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
     ) -> list[Job]:
@@ -383,6 +452,11 @@ class JobAdmin(Protocol):
     async def pause_queue(self, name: str) -> None: ...
     async def resume_queue(self, name: str) -> None: ...
 
+    async def set_queue(self, name: str, max_depth: int | None, on_full: OnFull) -> None:
+        """Bound the number of unclaimed jobs of a queue, or (None) no longer. `block` is refused
+        as `reject` is, with an error that says that waiting may help."""
+        ...
+
 
 class GroupStore(Protocol):
     async def create_group(self, row: GroupRow) -> Group:
@@ -403,6 +477,41 @@ class GroupStore(Protocol):
         """Unclaimed and waiting members become `cancelled` now, active ones are told; no new
         members are taken. It ends, `cancelled`, when the last member has. On an ended group: no
         change."""
+        ...
+
+
+class LimitStore(Protocol):
+    """Limits per key. The choice between keys is `limits.py`'s."""
+
+    async def set_limit(self, row: LimitRow) -> None:
+        """Make or change a limit. Ready jobs over a lower one are `held` again, in the same
+        transaction; active ones run on."""
+        ...
+
+    async def remove_limit(self, key: str) -> bool:
+        """Whether there was one. A parked key is no longer parked."""
+        ...
+
+    async def list_limits(self) -> list[LimitInfo]:
+        """Every key that has a limit, a weight or jobs, or is parked, by key."""
+        ...
+
+    async def park_key(
+        self, key: str, *, until: datetime | None = None, seconds: float | None = None
+    ) -> None:
+        """No job that carries the key is promoted or claimed until then (or for so many seconds
+        from now); with neither, the key goes on at once. No job is touched."""
+        ...
+
+    async def promote_jobs(self, keys: Sequence[str] | None = None, limit: int = 1000) -> int:
+        """Make held jobs ready while all their keys have room, in turn between fairness keys (of
+        these, or of all); how many were. Followers are not meant. Of very many keys some are
+        looked at, the next ones by the next call."""
+        ...
+
+    async def expire_jobs(self, limit: int = 1000) -> list[Change]:
+        """Held jobs (not followers) that have waited longer than they may become `failed`, with an
+        error that names their keys."""
         ...
 
 
@@ -439,6 +548,38 @@ class ScheduleStore(Protocol):
         ...
 
 
+class RetentionStore(Protocol):
+    """How long finished jobs are kept. A job expires after its own retention, else that of its
+    queue for its state, else the default, counted from its finish. Members of a group do not expire
+    by themselves: everything of a group goes when the group does, and that is counted from its end,
+    anew if a member was retried after that."""
+
+    async def set_retention(self, queue: str, seconds: Mapping[str, int | None]) -> None:
+        """For jobs that finish from now on; `seconds` by state (None: the default), the states
+        that are not named stay as they were."""
+        ...
+
+    async def list_retention(self) -> dict[str, Retention]:
+        """The queues for which something was set."""
+        ...
+
+    async def prune_jobs(self, limit: int = 500, *, archive: Archive | None = None) -> Pruned:
+        """Remove about `limit` jobs that are past their time, with all that is theirs, and groups.
+        With `archive`, they are handed to it before; when it raises, those are not removed. Safe if
+        several do it at once. A store may let jobs stay up to an hour longer."""
+        ...
+
+    async def evict_jobs(self, wanted: int, *, archive: Archive | None = None) -> Pruned:
+        """Remove finished jobs before their time, those that finished first, until about so many
+        bytes are free; or some of them, to be called again. Live jobs, and those of a group that
+        has not ended, stay."""
+        ...
+
+    async def measure_disk(self, *, exact: bool = False) -> DiskUsage:
+        """What the database takes. `exact`: `used` may cost a look at every row."""
+        ...
+
+
 class Maintenance(Protocol):
     async def elect_leader(self, role: str, holder: str, seconds: float) -> bool:
         """Take a role that is free, or whose holder's time is over, or that is held already, for
@@ -469,7 +610,16 @@ class Maintenance(Protocol):
     async def close(self) -> None: ...
 
 
-class Store(JobStore, JobAdmin, GroupStore, ScheduleStore, Maintenance, Protocol):
+class Store(
+    JobStore,
+    JobAdmin,
+    GroupStore,
+    LimitStore,
+    ScheduleStore,
+    RetentionStore,
+    Maintenance,
+    Protocol,
+):
     """All of it."""
 
     capabilities: Capabilities

@@ -69,7 +69,7 @@ class Changing(Verbs):
             work.ready_queues |= {row["queue"] for row in rows}
             changes = {
                 str(row["id"]): Change(
-                    str(row["id"]), _state(found[str(row["id"])]), JobState.READY
+                    str(row["id"]), _state(found[str(row["id"])]), JobState(row["after"])
                 )
                 for row in rows
             }
@@ -87,7 +87,7 @@ class Changing(Verbs):
             for row in gone:
                 work.member_moved(row["group_id"], JobState(row["before"]), None)
                 work.key_freed(row["unique_key"])
-            await _delete_blobs(work, {row["hash"] for row in gone if row["hash"] is not None})
+            await delete_blobs(work, {row["hash"] for row in gone if row["hash"] is not None})
             return {
                 str(row["id"]): Change(str(row["id"]), JobState(row["before"]), None)
                 for row in gone
@@ -174,7 +174,7 @@ def _raw(value: msgspec.Raw | None) -> str | None:
     return None if value is None else bytes(value).decode()
 
 
-async def _delete_blobs(work: Work, hashes: set[bytes]) -> None:
+async def delete_blobs(work: Work, hashes: set[bytes]) -> None:
     if hashes:
         await work.run("lock_blobs", hashes=sorted(hashes))
         await work.run("delete_blobs", hashes=sorted(hashes))

@@ -146,7 +146,7 @@ class Claimer:
         is_floored = True
         try:
             while len(jobs) < claim.limit:
-                look = await self.look(executor, claim, claim.limit - len(jobs), is_floored)
+                look = await self.look(executor, claim, claim.limit - len(jobs), now, is_floored)
                 if look is None:
                     break
                 rows = await executor.fetch(sql("claim_jobs"), {**look.values(claim), "now": now})
@@ -162,7 +162,12 @@ class Claimer:
         return sorted(jobs, key=place_of)
 
     async def look(
-        self, executor: Executor, claim: Claim, wanted: int, is_floored: bool = True
+        self,
+        executor: Executor,
+        claim: Claim,
+        wanted: int,
+        now: datetime | None,
+        is_floored: bool = True,
     ) -> Look | None:
         """Where to look for `wanted` jobs; None if there is nowhere to look."""
         queues = await _named_queues(executor, claim)
@@ -171,9 +176,9 @@ class Claimer:
         places = [self.floors.place(queue) if is_floored else START for queue in queues]
         look = Look.at(queues, places, wanted)
         if len(queues) > 1:
-            look = await _shared(executor, claim, look)
+            look = await _shared(executor, claim, look, now)
             if not look.queues and look.is_floored:
-                return await self.look(executor, claim, wanted, is_floored=False)
+                return await self.look(executor, claim, wanted, now, is_floored=False)
         return look if look.queues else None
 
     def note(self, rows: Iterable[Row], look: Look, claim: Claim) -> list[Job]:
@@ -197,9 +202,12 @@ async def _named_queues(executor: Executor, claim: Claim) -> list[str]:
     return [row["queue"] for row in await executor.fetch(sql("list_ready_queues"), {})]
 
 
-async def _shared(executor: Executor, claim: Claim, look: Look) -> Look:
+async def _shared(
+    executor: Executor, claim: Claim, look: Look, now: datetime | None
+) -> Look:
     """The look with as much of each queue as it has among the best jobs of all."""
-    found = await executor.fetch(sql("share_queues"), {**look.values(claim), "limit": look.wanted})
+    values = {**look.values(claim), "limit": look.wanted, "now": now}
+    found = await executor.fetch(sql("share_queues"), values)
     shares: dict[str, int] = {row["queue"]: row["share"] for row in found}
     lanes = zip(look.queues, look.floor_priorities, look.floor_seqs, strict=True)
     chosen = [lane for lane in lanes if lane[0] in shares]

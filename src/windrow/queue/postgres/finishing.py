@@ -165,7 +165,7 @@ class Finishing(Verbs):
     async def _complete_and_claim(
         self, values: dict[str, Any], claim: Claim
     ) -> tuple[Sequence[Any], list[Job]]:
-        look = await self._claimer.look(self._database, claim, claim.limit)
+        look = await self._claimer.look(self._database, claim, claim.limit, self.clock.now())
         if look is None:
             return await self._complete(values), []
         try:

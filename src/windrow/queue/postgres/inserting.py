@@ -25,6 +25,7 @@ _SPARE_ROUNDS: Final = 20  # for keys that others take and free meanwhile
 _LIVE_COLUMNS: Final = (
     *("id", "seq", "queue", "kind", "state", "priority", "run_at", "created_at", "max_attempts"),
     *("max_crashes", "lease_seconds", "retention_seconds", "tenant", "is_cleaned"),
+    *("limit_keys", "max_hold_seconds"),
 )
 _PAYLOAD_COLUMNS: Final = ("id", "payload", "headers", "tags")
 
@@ -47,7 +48,7 @@ async def insert_rows(
 ) -> Insertion:
     """Insert rows inside a transaction. Members are not counted to their groups yet. `is_lenient`:
     a row that may not replace its holder leaves it as it is, instead of raising InvalidJob."""
-    inserter = _Inserter(executor, rows, now, is_lenient)
+    inserter = _Inserter(executor, rows, now, is_lenient=is_lenient)
     await inserter.insert_all()
     return inserter.insertion
 
@@ -55,21 +56,30 @@ async def insert_rows(
 async def insert_plain(
     executor: Executor, rows: Sequence[JobRow], now: datetime | None
 ) -> list[Inserted] | None:
-    """Insert rows by one statement; None if something was in the way of some."""
-    inserter = _Inserter(executor, rows, now, is_lenient=False)
-    await inserter.insert(range(len(rows)))
+    """Insert rows by one statement; None if something was in the way of some, or if a queue among
+    them is bounded, whose depth takes more statements to keep."""
+    inserter = _Inserter(executor, rows, now, are_bounds_kept=False)
+    await inserter.settle_repeated()
+    await inserter.insert(inserter.unsettled)
     return None if inserter.unsettled else inserter.insertion.all_outcomes()
 
 
 class _Inserter:
     def __init__(
-        self, executor: Executor, rows: Sequence[JobRow], now: datetime | None, is_lenient: bool
+        self,
+        executor: Executor,
+        rows: Sequence[JobRow],
+        now: datetime | None,
+        *,
+        is_lenient: bool = False,
+        are_bounds_kept: bool = True,
     ) -> None:
         self.insertion = Insertion([None] * len(rows))
         self._executor = executor
         self._rows = rows
         self._now = as_text(now)
         self._is_lenient = is_lenient
+        self._are_bounds_kept = are_bounds_kept
 
     @property
     def unsettled(self) -> list[int]:
@@ -78,7 +88,8 @@ class _Inserter:
         return [place for place, outcome in enumerate(outcomes) if outcome is None]
 
     async def insert_all(self) -> None:
-        await self.insert(range(len(self._rows)))
+        await self.settle_repeated()
+        await self.insert(self.unsettled)
         keys = Counter(_key(row) for row in self._rows)
         for _ in range(max(keys.values(), default=0) + _SPARE_ROUNDS):
             if not self.unsettled:
@@ -108,15 +119,27 @@ class _Inserter:
         places = [p for p in self.unsettled if self._rows[p].may_exist or not self._rows[p].unique]
         if not places:
             return
+        known = await self._find_known(places)
+        await self.insert([p for p in places if p not in known and not self._rows[p].unique])
+
+    async def settle_repeated(self) -> None:
+        """Rows that may have been inserted before, and even have ended since, are looked for first:
+        an insert collides with live jobs only, and has no need to look into every leaf of the
+        finished ones for rows that are new."""
+        places = [place for place, row in enumerate(self._rows) if row.may_exist]
+        if places:
+            await self._find_known(places)
+
+    async def _find_known(self, places: Sequence[int]) -> set[int]:
+        """Those rows that are there already, with their outcome."""
         ids = as_json([self._rows[place].id for place in places])
         found = await self._executor.fetch(sql("find_known"), {"ids": ids})
         by_id = {str(row["id"]): row for row in found}
-        for place in places:
-            if row := by_id.get(self._rows[place].id):
-                self.insertion.outcomes[place] = to_inserted(row, "existing")
-        await self.insert(
-            [p for p in places if self._rows[p].id not in by_id and not self._rows[p].unique]
-        )
+        known = {place for place in places if self._rows[place].id in by_id}
+        for place in known:
+            row = by_id[self._rows[place].id]
+            self.insertion.outcomes[place] = to_inserted(row, "existing")
+        return known
 
     async def _settle_keys(self) -> None:
         """One round: every key's holder is looked at once, and changed at most once."""
@@ -191,6 +214,7 @@ class _Inserter:
         values = {
             "rows": self._as_json(places),
             "as_followers": "true" if as_followers else "false",
+            "are_bounds_kept": "true" if self._are_bounds_kept else "false",
             "now": self._now,
         }
         return await self._executor.fetch(sql(name), values)
@@ -208,23 +232,26 @@ def can_be_copied(rows: Sequence[JobRow]) -> bool:
 
 async def copy_rows(
     connection: Any, rows: Sequence[JobRow], now: datetime | None
-) -> list[Inserted]:
-    """Insert many rows by COPY, inside a transaction on a connection of our own."""
+) -> list[Inserted] | None:
+    """Insert many rows by COPY, inside a transaction on a connection of our own; None if a queue
+    among them is bounded."""
     reserve = sql("reserve_seqs")
     reserved = await connection.fetchrow(
         reserve.numbered, *reserve.bind({"count": len(rows), "now": now})
     )
+    if any(row.queue in reserved["bounded"] for row in rows):
+        return None
     at: datetime = reserved["now"]
     outcomes, live, payloads = [], [], []
     for row, seq in zip(rows, sorted(reserved["seqs"]), strict=True):
         run_at = row.run_at or (at + timedelta(seconds=row.delay) if row.delay > 0 else at)
-        state = JobState.READY if run_at <= at else JobState.SCHEDULED
+        state = _due_state(row, run_at, at)
         outcomes.append(Inserted(row.id, "inserted", seq, state, run_at, at))
         live.append(
             (
                 *(row.id, seq, row.queue, row.kind, state, row.priority, run_at, at),
                 *(row.max_attempts, row.max_crashes, row.lease_seconds, row.retention_seconds),
-                *(row.tenant, row.is_cleaned),
+                *(row.tenant, row.is_cleaned, list(row.limits) or None, row.max_hold_seconds),
             )
         )
         headers = None if row.headers is None else bytes(row.headers).decode()
@@ -238,6 +265,12 @@ async def copy_rows(
     )
     await _add_counts(connection, Counter((row[2], row[4]) for row in live))
     return outcomes
+
+
+def _due_state(row: JobRow, run_at: datetime, now: datetime) -> JobState:
+    if run_at > now:
+        return JobState.SCHEDULED
+    return JobState.HELD if row.limits else JobState.READY
 
 
 async def _add_counts(connection: Any, counts: Counter[tuple[str, str]]) -> None:

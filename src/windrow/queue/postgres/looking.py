@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from windrow.queue.ids import is_id
 from windrow.queue.job import Job, JobError, JobState
-from windrow.queue.postgres.rows import sql, to_error, to_job
+from windrow.queue.postgres.rows import Row, sql, to_error, to_job
 from windrow.queue.postgres.verbs import Verbs
-from windrow.queue.store import ErrorCount, JobFilter, QueueInfo
+from windrow.queue.store import ErrorCount, JobFilter, OnFull, QueueInfo
 
 FOLD_FROM: Final = 500  # rows of the tally; adding up more is felt
+
+
+Run = Callable[..., Awaitable[Sequence[Row]]]
+
+
+async def read_jobs(run: Run, ids: Sequence[str]) -> dict[str, Job]:
+    """Jobs with everything that is kept of them, by statements that `run` runs."""
+    found = {str(row["id"]): to_job(row) for row in await run("get_jobs", ids=ids)}
+    history: defaultdict[str, list[JobError]] = defaultdict(list)
+    for row in await run("get_errors", ids=list(found)):
+        history[str(row["job_id"])].append(to_error(row))
+    for job_id, errors in history.items():
+        found[job_id].errors = errors
+    return found
 
 
 class Looking(Verbs):
@@ -22,13 +36,16 @@ class Looking(Verbs):
         if not known:
             return {}
         wanted = sorted(set(known.values()))
-        found = {str(row["id"]): to_job(row) for row in await self._run("get_jobs", ids=wanted)}
-        history: defaultdict[str, list[JobError]] = defaultdict(list)
-        for row in await self._run("get_errors", ids=list(found)):
-            history[str(row["job_id"])].append(to_error(row))
-        for job_id, errors in history.items():
-            found[job_id].errors = errors
+        found = await read_jobs(self._run, wanted)
         return {given: found[job_id] for given, job_id in known.items() if job_id in found}
+
+    async def get_states(self, ids: Sequence[str]) -> dict[str, JobState]:
+        known = {given: str(uuid.UUID(given)) for given in ids if is_id(given)}
+        if not known:
+            return {}
+        rows = await self._run("get_states", ids=sorted(set(known.values())))
+        states = {str(row["id"]): JobState(row["state"]) for row in rows}
+        return {given: states[job_id] for given, job_id in known.items() if job_id in states}
 
     async def list_jobs(
         self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
@@ -62,7 +79,12 @@ class Looking(Verbs):
             await self.fold_counts()
         return [
             QueueInfo(
-                row["name"], row["is_paused"], counts.get(row["name"], {}), row["oldest_ready_at"]
+                row["name"],
+                row["is_paused"],
+                counts.get(row["name"], {}),
+                row["oldest_ready_at"],
+                row["max_depth"],
+                row["on_full"],
             )
             for row in await self._run("list_queues", queues=list(counts))
         ]
@@ -82,3 +104,6 @@ class Looking(Verbs):
     async def resume_queue(self, name: str) -> None:
         await self._run("resume_queue", name=name)
         self._claimer.floors.drop([name])
+
+    async def set_queue(self, name: str, max_depth: int | None, on_full: OnFull) -> None:
+        await self._run("set_queue", name=name, max_depth=max_depth, on_full=on_full)

@@ -74,7 +74,8 @@ def to_claimed(rows: Iterable[Any], claim: Claim) -> list[Job]:
         # fmt: off
         (job_id, seq, queue, kind, priority, attempts, crashes, runs, max_attempts, max_crashes,
          created_at, run_at, started_at, tenant, group, root_of, unique, error, lease_seconds,
-         retention_seconds, is_cleaned, lease, payload, headers, tags, *_) = row
+         retention_seconds, is_cleaned, lease, limits, max_hold_seconds, payload, headers, tags,
+         *_) = row
         # fmt: on
         if lease_seconds not in expiries:
             seconds = claim.seconds if lease_seconds is None else lease_seconds
@@ -109,6 +110,8 @@ def to_claimed(rows: Iterable[Any], claim: Claim) -> list[Job]:
                 tags=() if tags is None else tuple(tags),
                 payload_json=payload,
                 lease_token=str(lease),
+                limits=() if limits is None else tuple(limits),
+                max_hold_seconds=max_hold_seconds,
             )
         )
     jobs.sort(key=_place)
@@ -153,6 +156,8 @@ def to_job(row: Row) -> Job:
         payload_json=row["payload"],
         result_json=row["result"] if body is None else body,
         lease_token=None if lease is None else str(lease),
+        limits=tuple(row["limit_keys"] or ()),
+        max_hold_seconds=row["max_hold_seconds"],
     )
 
 

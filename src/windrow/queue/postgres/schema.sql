@@ -48,7 +48,10 @@ CREATE TABLE windrow.job (
     state text NOT NULL,
     error text,
     result json,
-    result_hash bytea
+    result_hash bytea,
+    limit_keys text[],  -- the first is the job's fairness key
+    max_hold_seconds bigint,
+    leaf smallint  -- of a finished job: 1 to 28 by the hour of its expiry, 0 if it is kept longer
 ) PARTITION BY LIST (state);
 
 CREATE TABLE windrow.job_live PARTITION OF windrow.job
@@ -56,9 +59,21 @@ CREATE TABLE windrow.job_live PARTITION OF windrow.job
 
 CREATE TABLE windrow.job_finished PARTITION OF windrow.job
     FOR VALUES IN ('completed', 'failed', 'cancelled')
-    PARTITION BY RANGE (expires_at);
+    PARTITION BY LIST (leaf);
 
-CREATE TABLE windrow.job_finished_default PARTITION OF windrow.job_finished DEFAULT;
+-- Finished jobs lie in a ring of leaves, one for each hour in which they expire, used again every 28
+-- hours: a leaf is emptied as a whole when its hour is over and nobody ever has to make, attach or
+-- drop one. A job that is kept for more than a day, or with its group, or for ever lies in
+-- job_finished_kept. docs/decisions/0005-retention.md says why.
+CREATE TABLE windrow.job_finished_kept PARTITION OF windrow.job_finished FOR VALUES IN (0, NULL);
+
+DO $$
+BEGIN
+    FOR leaf IN 1..28 LOOP
+        EXECUTE format('CREATE TABLE windrow.job_finished_%s PARTITION OF windrow.job_finished '
+                       'FOR VALUES IN (%s)', to_char(leaf, 'FM00'), leaf);
+    END LOOP;
+END $$;
 
 ALTER TABLE windrow.job_live ADD CONSTRAINT job_live_pkey PRIMARY KEY (id);
 CREATE INDEX job_live_claim ON windrow.job_live (queue, priority DESC, seq) WHERE state = 'ready';
@@ -71,6 +86,10 @@ CREATE INDEX job_live_tenant ON windrow.job_live (tenant, id) WHERE tenant IS NO
 CREATE INDEX job_live_blob ON windrow.job_live (result_hash) WHERE result_hash IS NOT NULL;
 CREATE INDEX job_live_set_aside ON windrow.job_live (state, id)
     WHERE state IN ('held', 'paused', 'waiting');
+CREATE INDEX job_live_held ON windrow.job_live ((limit_keys[1]), priority DESC, seq)
+    WHERE state = 'held' AND NOT is_follower;
+CREATE INDEX job_live_hold ON windrow.job_live (max_hold_seconds, run_at)
+    WHERE state = 'held' AND NOT is_follower AND max_hold_seconds IS NOT NULL;
 
 CREATE INDEX job_finished_id ON windrow.job_finished (id);
 CREATE INDEX job_finished_group ON windrow.job_finished (group_id, id) WHERE group_id IS NOT NULL;
@@ -81,6 +100,8 @@ CREATE INDEX job_finished_blob ON windrow.job_finished (result_hash)
     WHERE result_hash IS NOT NULL;
 CREATE INDEX job_finished_unsuccessful ON windrow.job_finished (state, id)
     WHERE state <> 'completed';
+CREATE INDEX job_finished_kept_expiry ON windrow.job_finished_kept (expires_at)
+    WHERE expires_at < 'infinity';
 
 -- json, not jsonb: what was handed in is given back as it was spelled, numbers too.
 CREATE TABLE windrow.job_payload (
@@ -142,13 +163,43 @@ CREATE TABLE windrow.job_group (
     state text NOT NULL DEFAULT 'active',
     tenant text,
     cancel_reason text,
-    finish_job json
+    finish_job json,
+    expires_at timestamptz  -- set while it has ended and no member of it runs again
 ) WITH (fillfactor = 50);
 CREATE INDEX job_group_paused ON windrow.job_group (id) WHERE is_paused;
+CREATE INDEX job_group_expiry ON windrow.job_group (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE windrow.queue (
     name text PRIMARY KEY,
-    is_paused boolean NOT NULL
+    is_paused boolean NOT NULL,
+    max_depth integer,
+    on_full text,
+    completed_seconds bigint,
+    failed_seconds bigint,
+    cancelled_seconds bigint
+);
+
+CREATE INDEX queue_bounded ON windrow.queue (name) WHERE max_depth IS NOT NULL;
+
+-- What a key allows, its tokens and its turn. What it has in use is never kept: it is counted from
+-- job_live, where job_slot says to look.
+CREATE TABLE windrow.job_limit (
+    key text PRIMARY KEY,
+    active integer,
+    per_second double precision,
+    burst integer,
+    weight double precision NOT NULL DEFAULT 1,
+    tokens double precision,
+    refilled_at timestamptz,
+    parked_until timestamptz,
+    turn double precision NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+CREATE INDEX job_limit_parked ON windrow.job_limit (key) WHERE parked_until IS NOT NULL;
+
+CREATE TABLE windrow.job_slot (
+    key text NOT NULL,
+    job_id uuid NOT NULL,
+    PRIMARY KEY (key, job_id)
 );
 
 -- Changes to the number of jobs of a queue in a state; their sum is the number.
@@ -180,4 +231,9 @@ CREATE TABLE windrow.leader (
     role text PRIMARY KEY,
     holder text NOT NULL,
     expires_at timestamptz NOT NULL
+);
+
+-- When everything due was last removed.
+CREATE TABLE windrow.pruning (
+    done_at timestamptz NOT NULL
 );

@@ -1,8 +1,9 @@
 """The Postgres store: every verb of the contract, each part in a module of its own.
 
 - `inserting` · `claiming` · `finishing` · `leasing`: a job's way from insert to end
-- `looking` · `changing` · `grouping`: jobs, queues and groups from outside
+- `looking` · `changing` · `grouping` · `limiting`: jobs, queues, groups and limits from outside
 - `scheduling` · `leading`: jobs that come again and again; who does what only one may do
+- `pruning`: what is past its time
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
 """
 
@@ -15,6 +16,7 @@ from typing import Any, Final, Self
 from windrow.clock import Clock
 from windrow.errors import GroupEnded, GroupNotFound
 from windrow.queue.job import Job
+from windrow.queue.postgres.bounding import find_bounds, keep_bounds
 from windrow.queue.postgres.changing import Changing
 from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.failures import wrapped_errors
@@ -29,11 +31,13 @@ from windrow.queue.postgres.inserting import (
 )
 from windrow.queue.postgres.leading import Leading
 from windrow.queue.postgres.leasing import Leasing
+from windrow.queue.postgres.limiting import Limiting
 from windrow.queue.postgres.looking import Looking
+from windrow.queue.postgres.pruning import Pruning
 from windrow.queue.postgres.rows import as_json, sql
 from windrow.queue.postgres.scheduling import Scheduling
 from windrow.queue.postgres.schema import Schema
-from windrow.queue.postgres.work import Delta, settle_groups
+from windrow.queue.postgres.work import Delta, Work, settle_groups
 from windrow.queue.statements import parse_statement
 from windrow.queue.store import Capabilities, Claim, Inserted, JobRow
 from windrow.queue.transactions import Executor, executor_for
@@ -43,7 +47,9 @@ _UNDO: Final = parse_statement("undo", "ROLLBACK TO SAVEPOINT windrow_insert")
 _FORGET: Final = parse_statement("forget", "RELEASE SAVEPOINT windrow_insert")
 
 
-class PostgresStore(Finishing, Leasing, Changing, Looking, Grouping, Scheduling, Leading, Schema):
+class PostgresStore(
+    Finishing, Leasing, Changing, Looking, Grouping, Limiting, Scheduling, Pruning, Leading, Schema
+):
     capabilities = Capabilities(
         transactional_insert=True, reads_in_transaction=True, many_machines=True
     )
@@ -67,8 +73,8 @@ class PostgresStore(Finishing, Leasing, Changing, Looking, Grouping, Scheduling,
         return await self._claimer.claim(self._database, claim, self.clock.now())
 
     async def _insert(self, rows: Sequence[JobRow]) -> list[Inserted]:
-        if can_be_copied(rows):
-            inserted = await self._copy(rows)
+        if can_be_copied(rows) and (copied := await self._copy(rows)):
+            inserted = copied
         elif is_simple(rows) and (found := await self._insert_plain(rows)):
             inserted = found
         else:
@@ -80,27 +86,33 @@ class PostgresStore(Finishing, Leasing, Changing, Looking, Grouping, Scheduling,
     async def _insert_plain(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
         return await insert_plain(self._database, rows, self.clock.now())
 
-    async def _copy(self, rows: Sequence[JobRow]) -> list[Inserted]:
+    async def _copy(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
         async with self._database.connection() as connection, connection.transaction():
             return await copy_rows(connection, rows, self.clock.now())
 
     async def _insert_in_rounds(self, rows: Sequence[JobRow]) -> list[Inserted]:
-        async def do(executor: Executor) -> Insertion:
-            return await self._insert_on(executor, rows)
+        async def do(work: Work) -> list[Inserted]:
+            bounds = await find_bounds(work.executor, rows, is_locking=True)
+            insertion = await self._insert_on(work.executor, rows)
+            work.ready_queues |= insertion.ready_queues
+            work.followed_keys |= insertion.followed_keys
+            inserted = insertion.all_outcomes()
+            await keep_bounds(work.executor, bounds, rows, inserted, work)
+            return inserted
 
-        insertion = await self._database.in_transaction(do)
-        self._claimer.floors.drop(insertion.ready_queues)
-        await self._promote_again(insertion.followed_keys)
-        return insertion.all_outcomes()
+        return await self._transact(do)
 
     async def _insert_in(self, tx: Any, rows: Sequence[JobRow]) -> list[Inserted]:
         """Insert in the caller's transaction. With a blocking connection this never waits."""
         executor = executor_for(tx)
         with wrapped_errors():
             async with _savepoint(executor):
+                bounds = await find_bounds(executor, rows, is_locking=False)
                 insertion = await self._insert_on(executor, rows)
+                inserted = insertion.all_outcomes()
+                await keep_bounds(executor, bounds, rows, inserted)
         # Followers that miss the end of their holder are found by the next stage_jobs.
-        return insertion.all_outcomes()
+        return inserted
 
     async def _insert_on(self, executor: Executor, rows: Sequence[JobRow]) -> Insertion:
         insertion = await insert_rows(executor, rows, self.clock.now())

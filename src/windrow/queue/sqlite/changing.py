@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from windrow.queue.job import UNCLAIMED, JobState
+from windrow.queue.job import UNCLAIMED
 from windrow.queue.sqlite.rows import LiveJob, id_list, to_json, to_state
 from windrow.queue.sqlite.settling import cancel_live, due_state
 from windrow.queue.sqlite.work import Work, seqs, statement
@@ -48,7 +48,7 @@ def resume_jobs(work: Work, ids: Sequence[str]) -> Changes:
     paused = [job for job in live if job.state == "paused"]
     work.run("resume_jobs", {"seqs": seqs(paused), "now": work.now})
     for job in paused:
-        state = "held" if job.is_follower else due_state(work, job.run_at)
+        state = "held" if job.is_follower else due_state(work, job.run_at, job.limit_keys)
         work.moved(job, state)
         changes[job.id] = _change(job, state)
     return _with_the_rest(work, ids, changes)
@@ -60,8 +60,9 @@ def retry_jobs(work: Work, ids: Sequence[str]) -> Changes:
     work.run("hasten_jobs", {"seqs": seqs(scheduled), "now": work.now})
     changes = {}
     for job in scheduled:
-        work.moved(job, "ready")
-        changes[job.id] = _change(job, "ready")
+        state = due_state(work, work.now, job.limit_keys)
+        work.moved(job, state)
+        changes[job.id] = _change(job, state)
     for row in _find_finished(work, ids):
         if row["state"] != "completed":
             changes[row["id"]] = _retry(work, row)
@@ -79,11 +80,12 @@ def _retry(work: Work, row: Any) -> Change:
     work.run("remove_finished", alone)
     delete_results(work, alone["seqs"])
     work.counts[row["queue"], row["state"]] -= 1
-    work.counts[row["queue"], "ready"] += 1
+    after = due_state(work, work.now, row["limit_keys"])
+    work.counts[row["queue"], after] += 1
     if row["group_id"] is not None:
         work.groups[row["group_id"]]["pending"] += 1
         work.groups[row["group_id"]][row["state"]] -= 1
-    return Change(row["id"], state, JobState.READY)
+    return Change(row["id"], state, to_state(after))
 
 
 def delete_jobs(work: Work, ids: Sequence[str]) -> Changes:

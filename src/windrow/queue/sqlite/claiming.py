@@ -17,7 +17,7 @@ from windrow.queue.sqlite.work import Work
 from windrow.queue.store import Claim
 
 # Positions in the rows of claim_jobs.sql.
-_SEQ, _QUEUE, _PRIORITY, _LEASE_SECONDS = 1, 2, 4, 17
+_SEQ, _QUEUE, _PRIORITY, _LEASE_SECONDS, _PLACE = 1, 2, 4, 17, 25
 
 
 def claim_jobs(work: Work, claim: Claim) -> list[Job]:
@@ -35,7 +35,8 @@ def claim_jobs(work: Work, claim: Claim) -> list[Job]:
         work.counts[queue, JobState.READY.value] -= count
         work.counts[queue, JobState.ACTIVE.value] += count
     if len(by_length) > 1:
-        jobs.sort(key=lambda job: (-job.priority, job.seq))
+        places = {row[_SEQ]: row[_PLACE] for row in rows}
+        jobs.sort(key=lambda job: (-job.priority, places[job.seq]))
     return jobs
 
 
@@ -45,6 +46,7 @@ def _find_best(work: Work, claim: Claim) -> list[tuple[Any, ...]]:
         "kinds": None if claim.kinds is None else to_json(claim.kinds),
         "tenants": None if claim.tenants is None else to_json(claim.tenants),
         "limit": claim.limit,
+        "now": work.now,
     }
     if len(queues) == 1:
         return work.rows("claim_jobs", wanted | {"queue": queues[0]})
@@ -66,8 +68,8 @@ def _merge(work: Work, queues: list[str], wanted: dict[str, Any]) -> list[tuple[
     limit = wanted["limit"]
     heads = work.rows("find_heads", {"queues": to_json(queues)})
     best: list[tuple[Any, ...]] = []
-    for queue, priority, seq in sorted(heads, key=lambda head: (-head[1], head[2])):
-        if len(best) == limit and (-priority, seq) > _order(best[-1]):
+    for queue, priority, place in sorted(heads, key=lambda head: (-head[1], head[2])):
+        if len(best) == limit and (-priority, place) > _order(best[-1]):
             break
         best += work.rows("claim_jobs", wanted | {"queue": queue})
         best = sorted(best, key=_order)[:limit]
@@ -75,7 +77,7 @@ def _merge(work: Work, queues: list[str], wanted: dict[str, Any]) -> list[tuple[
 
 
 def _order(row: tuple[Any, ...]) -> tuple[int, int]:
-    return -row[_PRIORITY], row[_SEQ]
+    return -row[_PRIORITY], row[_PLACE]
 
 
 def _lease(work: Work, rows: list[tuple[Any, ...]], seconds: int, claim: Claim) -> list[Job]:

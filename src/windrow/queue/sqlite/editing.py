@@ -47,9 +47,10 @@ def _edit(work: Work, table: str, job: dict[str, Any], changes: Mapping[str, Any
     if (
         table == "windrow_job_live"
         and "run_at" in changes
-        and job["state"] in ("ready", "scheduled")
+        and job["state"] in ("ready", "held", "scheduled")
+        and not job["is_follower"]
     ):
-        edited["state"] = due_state(work, edited["run_at"])
+        edited["state"] = due_state(work, edited["run_at"], job["limit_keys"])
     work.run_given(statement("edit_job").format(table=table), edited)
     if any(name in changes for name in _CONTENTS):
         work.run("replace_payloads", edited | _content_values(changes))

@@ -178,7 +178,7 @@ def put_back(
     work: Work, job: LiveJob, run_at: int, *, error: str | None = None, attempts: int = 0
 ) -> str:
     """Back to wait: for its time, for a person if one asked for that, or to be claimed."""
-    state = job.stop_as or due_state(work, run_at)
+    state = job.stop_as or due_state(work, run_at, job.limit_keys)
     work.run(
         "return_jobs",
         {

@@ -149,7 +149,7 @@ class _Plan:
 
     def _insert(self, row: JobRow, *, is_follower: bool = False) -> _Place:
         run_at = self._run_at(row)
-        state = "held" if is_follower else self._due_state(run_at)
+        state = "held" if is_follower else self._due_state(run_at, row)
         place = _Place(row.id, state, run_at, self.now, 0, row.group, None, row, is_follower)
         self._new.append(place)
         if row.may_exist:
@@ -166,22 +166,24 @@ class _Plan:
             )
         place.row = row
         place.run_at = self._run_at(row)
-        place.state = "held" if place.is_follower else self._due_state(place.run_at)
+        place.state = "held" if place.is_follower else self._due_state(place.run_at, row)
         if place.former is not None:
             self._replaced[place.id] = place
         return "replaced", place
 
     def _nowhere(self, row: JobRow) -> _Place:
         run_at = self._run_at(row)
-        return _Place(row.id, self._due_state(run_at), run_at, self.now)
+        return _Place(row.id, self._due_state(run_at, row), run_at, self.now)
 
     def _run_at(self, row: JobRow) -> int:
         if row.run_at is not None:
             return to_micros(row.run_at)
         return after(self.now, row.delay) if row.delay else self.now
 
-    def _due_state(self, run_at: int) -> str:
-        return "ready" if run_at <= self.now else "scheduled"
+    def _due_state(self, run_at: int, row: JobRow) -> str:
+        if run_at > self.now:
+            return "scheduled"
+        return "held" if row.limits else "ready"
 
     def write(self) -> Generator[Step, Sequence[Any], None]:
         if self._new:
@@ -250,6 +252,9 @@ def _job_values(place: _Place) -> Values:
         "group_id": row.group,
         "unique_key": row.unique,
         "is_follower": place.is_follower,
+        "limit_keys": to_json(row.limits) if row.limits else None,
+        "fair_key": row.limits[0] if row.limits else None,
+        "max_hold_seconds": row.max_hold_seconds,
     }
 
 

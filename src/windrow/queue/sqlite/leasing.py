@@ -51,13 +51,11 @@ def report_progress(work: Work, reports: Sequence[ProgressReport]) -> tuple[str,
 def stage_jobs(work: Work, limit: int) -> int:
     """Scheduled jobs that are due become ready. Followers need no healing here: they take a free
     place in the transaction that frees it, and there is one writer."""
-    queues = Counter(
-        queue for (queue,) in work.rows("stage_jobs", {"now": work.now, "limit": limit})
-    )
-    for queue, count in queues.items():
+    staged = Counter(work.rows("stage_jobs", {"now": work.now, "limit": limit}))
+    for (queue, state), count in staged.items():
         work.counts[queue, "scheduled"] -= count
-        work.counts[queue, "ready"] += count
-    return queues.total()
+        work.counts[queue, state] += count
+    return staged.total()
 
 
 def rescue_jobs(work: Work, limit: int) -> list[Change]:
@@ -90,4 +88,6 @@ def _rescue(work: Work, job: LiveJob, follower: str | None) -> JobState:
     if follower is not None:
         give_way(work, job, follower)
         return JobState.CANCELLED
-    return to_state(put_back(work, job, job.run_at))
+    # One with limits waits for them from now on.
+    run_at = job.run_at if job.limit_keys is None else max(job.run_at, work.now)
+    return to_state(put_back(work, job, run_at))

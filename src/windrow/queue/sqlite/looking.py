@@ -63,6 +63,12 @@ def get_jobs(work: Work, ids: Sequence[str]) -> dict[str, Job]:
     return {job.id: job for job in jobs}
 
 
+def get_states(work: Work, ids: Sequence[str]) -> dict[str, JobState]:
+    """The states alone."""
+    rows = work.named_rows(statement("get_states"), {"ids": id_list(ids)})
+    return {row["id"]: JobState(row["state"]) for row in rows}
+
+
 def list_jobs(work: Work, wanted: JobFilter, after: str | None, limit: int) -> list[Job]:
     """A page of jobs, newest first: each part is read in that order from an index and merged."""
     conditions = [text for name, text in _CONDITIONS.items() if getattr(wanted, name) is not None]
@@ -100,15 +106,22 @@ def _select(work: Work, table: str, conditions: Sequence[str], values: dict[str,
 
 def list_queues(work: Work) -> list[QueueInfo]:
     """Queues with counts from the tally."""
-    paused: dict[str, bool] = {}
+    found: dict[str, Any] = {}
     counts: defaultdict[str, dict[JobState, int]] = defaultdict(dict)
     for row in work.named_rows(statement("list_queues"), {}):
-        paused[row["queue"]] = bool(row["is_paused"])
+        found[row["queue"]] = row
         if row["state"] is not None:
             counts[row["queue"]][to_state(row["state"])] = row["count"]
     return [
-        QueueInfo(name, is_paused, counts[name], _oldest_ready(work, name, counts[name]))
-        for name, is_paused in paused.items()
+        QueueInfo(
+            name,
+            bool(row["is_paused"]),
+            counts[name],
+            _oldest_ready(work, name, counts[name]),
+            row["max_depth"],
+            row["on_full"],
+        )
+        for name, row in found.items()
     ]
 
 

@@ -38,6 +38,7 @@ class LiveJob(NamedTuple):
     is_follower: int
     stop_as: str | None
     error: str | None
+    limit_keys: str | None
 
 
 class GroupRecord(NamedTuple):
@@ -152,6 +153,8 @@ def claimed_jobs(
                 row[19],
                 None,
                 token,
+                () if row[23] is None else tuple(_decode(row[23])),
+                row[24],
             )
         )
     return jobs
@@ -176,7 +179,7 @@ def read_job(row: Any) -> Job:
         run_at=to_time(row["run_at"]),
         started_at=to_optional_time(row["started_at"]),
         finished_at=to_optional_time(row["finished_at"]),
-        expires_at=to_optional_time(row["expires_at"]),
+        expires_at=to_optional_time(row["expires_at"] or row["group_expires_at"]),
         tenant=row["tenant"],
         group=row["group_id"],
         root_of=row["root_of"],
@@ -193,6 +196,8 @@ def read_job(row: Any) -> Job:
         progress=_read_progress(row),
         payload_json=row["payload"],
         lease_token=row["lease"] if is_active else None,
+        limits=to_tags(row["limit_keys"]),
+        max_hold_seconds=row["max_hold_seconds"],
     )
 
 

@@ -44,7 +44,9 @@ CREATE TABLE windrow_job_finished (
   is_follower INTEGER NOT NULL DEFAULT 0,
   stop_as TEXT,
   error TEXT
-);
+, limit_keys TEXT, fair_key TEXT, max_hold_seconds INTEGER, place INTEGER);
+
+CREATE INDEX windrow_job_finished_expiry ON windrow_job_finished (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE INDEX windrow_job_finished_group ON windrow_job_finished (group_id, id) WHERE group_id IS NOT NULL;
 
@@ -74,9 +76,25 @@ CREATE TABLE windrow_job_group (
   retention_seconds INTEGER,
   created_at INTEGER NOT NULL,
   ended_at INTEGER
-);
+, expires_at INTEGER);
+
+CREATE INDEX windrow_job_group_expiry ON windrow_job_group (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE INDEX windrow_job_group_paused ON windrow_job_group (id) WHERE is_paused = 1;
+
+CREATE TABLE windrow_job_limit (
+  key TEXT PRIMARY KEY,
+  active INTEGER,
+  per_second REAL,
+  burst INTEGER,
+  weight REAL NOT NULL DEFAULT 1,
+  tokens REAL,
+  refilled_at INTEGER,
+  parked_until INTEGER,
+  turn REAL NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+CREATE INDEX windrow_job_limit_parked ON windrow_job_limit (key) WHERE parked_until IS NOT NULL;
 
 CREATE TABLE windrow_job_live (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -105,13 +123,20 @@ CREATE TABLE windrow_job_live (
   is_follower INTEGER NOT NULL DEFAULT 0,
   stop_as TEXT,
   error TEXT
-);
+, limit_keys TEXT, fair_key TEXT, max_hold_seconds INTEGER, place INTEGER);
 
 CREATE INDEX windrow_job_live_group ON windrow_job_live (group_id, id, state) WHERE group_id IS NOT NULL;
 
+CREATE INDEX windrow_job_live_held ON windrow_job_live (fair_key, priority DESC, place)
+WHERE state = 'held' AND is_follower = 0;
+
+CREATE INDEX windrow_job_live_hold ON windrow_job_live (max_hold_seconds, run_at)
+WHERE state = 'held' AND is_follower = 0 AND max_hold_seconds IS NOT NULL;
+
 CREATE UNIQUE INDEX windrow_job_live_id ON windrow_job_live (id);
 
-CREATE INDEX windrow_job_live_ready ON windrow_job_live (queue, priority DESC, seq) WHERE state = 'ready';
+CREATE INDEX windrow_job_live_ready ON windrow_job_live (queue, priority DESC, place)
+WHERE state = 'ready';
 
 CREATE INDEX windrow_job_live_scheduled ON windrow_job_live (run_at) WHERE state = 'scheduled';
 
@@ -145,6 +170,12 @@ CREATE TABLE windrow_job_result (
 
 CREATE INDEX windrow_job_result_blob ON windrow_job_result (blob_hash) WHERE blob_hash IS NOT NULL;
 
+CREATE TABLE windrow_job_slot (
+  key TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  PRIMARY KEY (key, seq)
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_leader (
   role TEXT PRIMARY KEY,
   holder TEXT NOT NULL,
@@ -172,7 +203,7 @@ CREATE TABLE windrow_migration (
 CREATE TABLE windrow_queue (
   name TEXT PRIMARY KEY,
   is_paused INTEGER NOT NULL DEFAULT 0
-) WITHOUT ROWID;
+, max_depth INTEGER, on_full TEXT, completed_seconds INTEGER, failed_seconds INTEGER, cancelled_seconds INTEGER) WITHOUT ROWID;
 
 CREATE TABLE windrow_schedule (
   name TEXT PRIMARY KEY,

@@ -89,8 +89,12 @@ def promote_followers(work: Work) -> None:
     if not keys:
         return
     for follower in work.live_jobs("find_followers", {"keys": to_json(keys)}):
-        state = follower.state if follower.state == "paused" else due_state(work, follower.run_at)
-        work.run("promote_followers", {"seq": follower.seq, "state": state})
+        state, run_at = follower.state, follower.run_at
+        if state != "paused":
+            state = due_state(work, run_at, follower.limit_keys)
+        if follower.limit_keys is not None:
+            run_at = max(run_at, work.now)  # from now on it waits for its limits
+        work.run("promote_followers", {"seq": follower.seq, "state": state, "run_at": run_at})
         work.moved(follower, state)
 
 
@@ -115,7 +119,7 @@ def settle_groups(work: Work) -> None:
     for group_id in sorted(groups):
         changes = groups[group_id]
         names = ("pending", "completed", "failed", "cancelled")
-        values = {"id": group_id} | {name: changes[name] for name in names}
+        values = {"id": group_id, "now": work.now} | {name: changes[name] for name in names}
         group = work.group_record("settle_groups", values)
         if group is None:
             continue
@@ -168,5 +172,8 @@ def _report_to_root(work: Work, group: GroupRecord, root_id: str) -> None:
         )
 
 
-def due_state(work: Work, run_at: int) -> str:
-    return "ready" if run_at <= work.now else "scheduled"
+def due_state(work: Work, run_at: int, limit_keys: str | None) -> str:
+    """Where a job waits that nothing else holds: for its time, for its limits, to be claimed."""
+    if run_at > work.now:
+        return "scheduled"
+    return "ready" if limit_keys is None else "held"

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from windrow.clock import Clock
 from windrow.errors import ConfigError
-from windrow.queue.job import Job
+from windrow.queue.job import Job, JobState
 from windrow.queue.migrate import check_version
 from windrow.queue.sqlite import (
+    bounding,
     changing,
     claiming,
     editing,
     enlisting,
     finishing,
     grouping,
-    inserting,
     leading,
     leasing,
+    limiting,
     looking,
+    pruning,
     scheduling,
     schema,
 )
@@ -34,9 +37,11 @@ from windrow.queue.sqlite.settling import settle
 from windrow.queue.sqlite.transaction import SqliteTransaction
 from windrow.queue.sqlite.work import PACKAGE, Work, time_now
 from windrow.queue.store import (
+    Archive,
     Capabilities,
     Change,
     Claim,
+    DiskUsage,
     ErrorCount,
     Finish,
     Finished,
@@ -46,9 +51,14 @@ from windrow.queue.store import (
     JobFilter,
     JobRow,
     JobTransaction,
+    LimitInfo,
+    LimitRow,
+    OnFull,
     ProgressReport,
+    Pruned,
     QueueInfo,
     Renewal,
+    Retention,
     Schedule,
     ScheduleRow,
 )
@@ -68,6 +78,7 @@ class SqliteStore:
         self._location = location
         self._writer = writer
         self._readers = Readers(location)
+        self._held_after = ""  # where the next look at all keys of held jobs begins
 
     @classmethod
     async def open(cls, url: str, *, clock: Clock) -> SqliteStore:
@@ -112,7 +123,7 @@ class SqliteStore:
             return await enlisting.insert_jobs(tx, rows, self.clock, self._location.path)
         if not rows:
             return []
-        return await self._write(lambda work: inserting.insert_now(work, rows))
+        return await self._write(lambda work: bounding.insert_bounded(work, rows))
 
     async def claim_jobs(self, claim: Claim) -> list[Job]:
         return await self._write(lambda work: claiming.claim_jobs(work, claim))
@@ -152,6 +163,9 @@ class SqliteStore:
     async def get_jobs(self, ids: Sequence[str]) -> dict[str, Job]:
         return await self._read(lambda work: looking.get_jobs(work, ids))
 
+    async def get_states(self, ids: Sequence[str]) -> dict[str, JobState]:
+        return await self._read(lambda work: looking.get_states(work, ids))
+
     async def list_jobs(
         self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
     ) -> list[Job]:
@@ -186,6 +200,39 @@ class SqliteStore:
 
     async def resume_queue(self, name: str) -> None:
         await self._write(lambda work: work.run("resume_queue", {"name": name}))
+
+    async def set_queue(self, name: str, max_depth: int | None, on_full: OnFull) -> None:
+        values = {"name": name, "max_depth": max_depth, "on_full": on_full}
+        await self._write(lambda work: work.run("set_queue", values))
+
+    # Limits
+
+    async def set_limit(self, row: LimitRow) -> None:
+        await self._write(lambda work: limiting.set_limit(work, row))
+
+    async def remove_limit(self, key: str) -> bool:
+        return await self._write(lambda work: limiting.remove_limit(work, key))
+
+    async def list_limits(self) -> list[LimitInfo]:
+        return await self._read(limiting.list_limits)
+
+    async def park_key(
+        self, key: str, *, until: datetime | None = None, seconds: float | None = None
+    ) -> None:
+        await self._write(lambda work: limiting.park_key(work, key, until, seconds))
+
+    async def promote_jobs(self, keys: Sequence[str] | None = None, limit: int = 1000) -> int:
+        if keys is None:
+            # Most often there is nothing held, and nothing to write.
+            keys, self._held_after = await self._read(
+                lambda work: limiting.list_held_keys(work, self._held_after)
+            )
+        if not keys:
+            return 0
+        return await self._write(lambda work: limiting.promote_jobs(work, keys, limit))
+
+    async def expire_jobs(self, limit: int = 1000) -> list[Change]:
+        return await self._write(lambda work: limiting.expire_jobs(work, limit))
 
     # Groups
 
@@ -226,6 +273,27 @@ class SqliteStore:
 
     async def fire_schedules(self, limit: int = 100) -> list[Inserted]:
         return await self._write(lambda work: scheduling.fire_schedules(work, limit))
+
+    # Retention
+
+    async def set_retention(self, queue: str, seconds: Mapping[str, int | None]) -> None:
+        await self._write(lambda work: pruning.set_retention(work, queue, seconds))
+
+    async def list_retention(self) -> dict[str, Retention]:
+        return await self._read(pruning.list_retention)
+
+    async def prune_jobs(self, limit: int = 500, *, archive: Archive | None = None) -> Pruned:
+        step = min(limit, pruning.MOST_PER_STEP)
+        return await self._write(lambda work: pruning.prune_jobs(work, step, archive))
+
+    async def evict_jobs(self, wanted: int, *, archive: Archive | None = None) -> Pruned:
+        # Looking for them takes long and is no reason to hold up writers.
+        ids, size = await self._read(lambda work: pruning.find_oldest(work, wanted))
+        evicted = await self._write(lambda work: pruning.evict_jobs(work, ids, archive))
+        return Pruned(evicted.jobs, bytes=size)
+
+    async def measure_disk(self, *, exact: bool = False) -> DiskUsage:
+        return await self._read(pruning.measure_disk)
 
     # Maintenance
 

@@ -24,6 +24,9 @@ higher AS MATERIALIZED (
                AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
                AND (job.group_id IS NULL OR job.group_id <> ALL (
                        ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                       SELECT key FROM windrow.job_limit
+                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
              ORDER BY job.priority DESC, job.seq
              LIMIT lane.share
                FOR UPDATE SKIP LOCKED) AS job
@@ -40,6 +43,9 @@ same AS MATERIALIZED (
                AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
                AND (job.group_id IS NULL OR job.group_id <> ALL (
                        ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                       SELECT key FROM windrow.job_limit
+                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
              ORDER BY job.priority DESC, job.seq
              LIMIT lane.share - (SELECT count(*) FROM higher WHERE higher.queue = lane.queue)
                FOR UPDATE SKIP LOCKED) AS job
@@ -56,6 +62,9 @@ lower AS MATERIALIZED (
                AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
                AND (job.group_id IS NULL OR job.group_id <> ALL (
                        ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                       SELECT key FROM windrow.job_limit
+                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
              ORDER BY job.priority DESC, job.seq
              LIMIT lane.share - (SELECT count(*) FROM higher WHERE higher.queue = lane.queue)
                               - (SELECT count(*) FROM same WHERE same.queue = lane.queue)
@@ -89,7 +98,8 @@ taken AS (
     RETURNING job.id, job.seq, job.queue, job.kind, job.priority, job.attempts, job.crashes,
               job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at,
               job.started_at, job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
-              job.lease_seconds, job.retention_seconds, job.is_cleaned, job.lease
+              job.lease_seconds, job.retention_seconds, job.is_cleaned, job.lease,
+              job.limit_keys, job.max_hold_seconds
 ),
 tallied AS (
     INSERT INTO windrow.tally (n, queue, state)

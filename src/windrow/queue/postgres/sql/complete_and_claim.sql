@@ -17,22 +17,40 @@ moved AS (
     INSERT INTO windrow.job_finished (
         id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
         expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
-        retention_seconds, tenant, unique_key, is_cleaned, result)
+        retention_seconds, tenant, unique_key, limit_keys, max_hold_seconds, is_cleaned, result,
+        leaf)
     SELECT id, seq, queue, kind, 'completed', priority, run_at, created_at, started_at,
            coalesce(:now::timestamptz, statement_timestamp()),
-           CASE WHEN retention_seconds = -1 THEN 'infinity'
+           CASE WHEN seconds = -1 THEN 'infinity'
                 ELSE coalesce(:now::timestamptz, statement_timestamp())
-                     + coalesce(retention_seconds, 86400) * interval '1 second' END,
+                     + seconds * interval '1 second' END,
            attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
-           retention_seconds, tenant, unique_key, is_cleaned OR new_is_cleaned, new_result
-      FROM gone
+           retention_seconds, tenant, unique_key, limit_keys, max_hold_seconds,
+           is_cleaned OR new_is_cleaned, new_result,
+           CASE WHEN seconds BETWEEN 0 AND 86400
+                THEN 1 + (floor((date_part('epoch', coalesce(:now::timestamptz,
+                                                             statement_timestamp()))
+                                 + seconds) / 3600)::bigint + 1) % 28
+                ELSE 0 END
+      FROM (SELECT gone.*,
+                   coalesce(gone.retention_seconds,
+                            (SELECT queue.completed_seconds
+                               FROM windrow.queue WHERE queue.name = gone.queue),
+                            86400) AS seconds
+              FROM gone
+            OFFSET 0) AS gone
 ),
 promoted AS (
     UPDATE windrow.job_live AS job
        SET is_follower = false,
            state = CASE WHEN job.state <> 'held' THEN job.state
-                        WHEN job.run_at <= coalesce(:now::timestamptz, statement_timestamp()) THEN 'ready'
-                        ELSE 'scheduled' END
+                        WHEN job.run_at > coalesce(:now::timestamptz, statement_timestamp())
+                        THEN 'scheduled'
+                        WHEN job.limit_keys IS NOT NULL THEN 'held'
+                        ELSE 'ready' END,
+           run_at = CASE WHEN job.limit_keys IS NULL THEN job.run_at
+                         ELSE greatest(job.run_at,
+                                       coalesce(:now::timestamptz, statement_timestamp())) END
      WHERE job.id = ANY (ARRAY(
                SELECT follower.id
                  FROM gone
@@ -77,6 +95,9 @@ higher AS MATERIALIZED (
                AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
                AND (job.group_id IS NULL OR job.group_id <> ALL (
                        ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                       SELECT key FROM windrow.job_limit
+                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
              ORDER BY job.priority DESC, job.seq
              LIMIT lane.share
                FOR UPDATE SKIP LOCKED) AS job
@@ -93,6 +114,9 @@ same AS MATERIALIZED (
                AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
                AND (job.group_id IS NULL OR job.group_id <> ALL (
                        ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                       SELECT key FROM windrow.job_limit
+                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
              ORDER BY job.priority DESC, job.seq
              LIMIT lane.share - (SELECT count(*) FROM higher WHERE higher.queue = lane.queue)
                FOR UPDATE SKIP LOCKED) AS job
@@ -109,6 +133,9 @@ lower AS MATERIALIZED (
                AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
                AND (job.group_id IS NULL OR job.group_id <> ALL (
                        ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                       SELECT key FROM windrow.job_limit
+                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
              ORDER BY job.priority DESC, job.seq
              LIMIT lane.share - (SELECT count(*) FROM higher WHERE higher.queue = lane.queue)
                               - (SELECT count(*) FROM same WHERE same.queue = lane.queue)
@@ -142,7 +169,8 @@ taken AS (
     RETURNING job.id, job.seq, job.queue, job.kind, job.priority, job.attempts, job.crashes,
               job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at,
               job.started_at, job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
-              job.lease_seconds, job.retention_seconds, job.is_cleaned, job.lease
+              job.lease_seconds, job.retention_seconds, job.is_cleaned, job.lease,
+              job.limit_keys, job.max_hold_seconds
 ),
 tallied AS (
     INSERT INTO windrow.tally (n, queue, state)
@@ -168,5 +196,5 @@ SELECT taken.*, stored.payload, stored.headers, stored.tags,
        OFFSET 0) AS stored
  UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        ARRAY(SELECT id FROM gone), ARRAY(SELECT queue FROM promoted)

@@ -3,7 +3,7 @@
 -- Returns id, lease, and the queues in which a follower became ready (ready_queues).
 -- Jobs that belong to a group or are its root are passed over: their end has consequences that take
 -- more statements. A follower is promoted after its holder's row is deleted, because its id is read
--- from that deletion; the unique index then has room.
+-- from that deletion; the unique index then has room. The leaf is the hour of expiry round a ring.
 WITH gone AS (
     DELETE FROM windrow.job_live AS job
      USING unnest(:ids::uuid[], :tokens::uuid[], :results::json[], :are_cleaned::boolean[])
@@ -19,22 +19,40 @@ moved AS (
     INSERT INTO windrow.job_finished (
         id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
         expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
-        retention_seconds, tenant, unique_key, is_cleaned, result)
+        retention_seconds, tenant, unique_key, limit_keys, max_hold_seconds, is_cleaned, result,
+        leaf)
     SELECT id, seq, queue, kind, 'completed', priority, run_at, created_at, started_at,
            coalesce(:now::timestamptz, statement_timestamp()),
-           CASE WHEN retention_seconds = -1 THEN 'infinity'
+           CASE WHEN seconds = -1 THEN 'infinity'
                 ELSE coalesce(:now::timestamptz, statement_timestamp())
-                     + coalesce(retention_seconds, 86400) * interval '1 second' END,
+                     + seconds * interval '1 second' END,
            attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
-           retention_seconds, tenant, unique_key, is_cleaned OR new_is_cleaned, new_result
-      FROM gone
+           retention_seconds, tenant, unique_key, limit_keys, max_hold_seconds,
+           is_cleaned OR new_is_cleaned, new_result,
+           CASE WHEN seconds BETWEEN 0 AND 86400
+                THEN 1 + (floor((date_part('epoch', coalesce(:now::timestamptz,
+                                                             statement_timestamp()))
+                                 + seconds) / 3600)::bigint + 1) % 28
+                ELSE 0 END
+      FROM (SELECT gone.*,
+                   coalesce(gone.retention_seconds,
+                            (SELECT queue.completed_seconds
+                               FROM windrow.queue WHERE queue.name = gone.queue),
+                            86400) AS seconds
+              FROM gone
+            OFFSET 0) AS gone
 ),
 promoted AS (
     UPDATE windrow.job_live AS job
        SET is_follower = false,
            state = CASE WHEN job.state <> 'held' THEN job.state
-                        WHEN job.run_at <= coalesce(:now::timestamptz, statement_timestamp()) THEN 'ready'
-                        ELSE 'scheduled' END
+                        WHEN job.run_at > coalesce(:now::timestamptz, statement_timestamp())
+                        THEN 'scheduled'
+                        WHEN job.limit_keys IS NOT NULL THEN 'held'
+                        ELSE 'ready' END,
+           run_at = CASE WHEN job.limit_keys IS NULL THEN job.run_at
+                         ELSE greatest(job.run_at,
+                                       coalesce(:now::timestamptz, statement_timestamp())) END
      WHERE job.id = ANY (ARRAY(
                SELECT follower.id
                  FROM gone

@@ -1,7 +1,7 @@
 -- Change a job that is not running. :id; :changes, a JSON object of the fields to change; :now or
 -- null. Returns before, after (states), queue; nothing if its state does not allow it.
 -- A new run_at makes a scheduled or ready job one of these again; new retention counts from the
--- finish.
+-- finish, and puts a finished job among those that are removed one by one.
 WITH given AS MATERIALIZED (
     SELECT fields.*,
            :changes::text::jsonb AS named,
@@ -11,11 +11,17 @@ WITH given AS MATERIALIZED (
            max_crashes integer, lease_seconds bigint, retention_seconds bigint)
 ),
 former AS MATERIALIZED (
-    SELECT id, queue, state
-      FROM windrow.job
-     WHERE id = :id::uuid
-       AND state IN ('scheduled', 'held', 'paused', 'ready', 'failed', 'cancelled')
-       FOR UPDATE
+    SELECT job.id, job.queue, job.state,
+           coalesce(given.retention_seconds,
+                    (SELECT CASE job.state WHEN 'failed' THEN queue.failed_seconds
+                                           ELSE queue.cancelled_seconds END
+                       FROM windrow.queue
+                      WHERE queue.name = coalesce(given.queue, job.queue)),
+                    CASE job.state WHEN 'failed' THEN 604800 ELSE 86400 END) AS seconds
+      FROM windrow.job CROSS JOIN given
+     WHERE job.id = :id::uuid
+       AND job.state IN ('scheduled', 'held', 'paused', 'ready', 'failed', 'cancelled')
+       FOR UPDATE OF job
 ),
 edited AS (
     UPDATE windrow.job AS job
@@ -28,20 +34,21 @@ edited AS (
                                 ELSE job.lease_seconds END,
            retention_seconds = CASE WHEN named ? 'retention_seconds' THEN given.retention_seconds
                                     ELSE job.retention_seconds END,
-           expires_at = CASE WHEN job.finished_at IS NULL OR NOT named ? 'retention_seconds'
-                             THEN job.expires_at
-                             WHEN given.retention_seconds = -1 THEN 'infinity'
-                             ELSE job.finished_at + coalesce(
-                                      given.retention_seconds,
-                                      CASE WHEN job.state = 'failed' THEN 604800 ELSE 86400 END
-                                  ) * interval '1 second' END,
+           expires_at = CASE WHEN job.finished_at IS NULL OR job.group_id IS NOT NULL
+                                  OR NOT named ? 'retention_seconds' THEN job.expires_at
+                             WHEN former.seconds = -1 THEN 'infinity'
+                             ELSE job.finished_at + former.seconds * interval '1 second' END,
+           leaf = CASE WHEN job.finished_at IS NULL OR NOT named ? 'retention_seconds' THEN job.leaf
+                       ELSE 0 END,
            run_at = coalesce(given.run_at, job.run_at),
-           state = CASE WHEN given.run_at IS NULL OR job.state NOT IN ('scheduled', 'ready')
+           state = CASE WHEN given.run_at IS NULL OR job.is_follower
+                             OR job.state NOT IN ('scheduled', 'held', 'ready')
                         THEN job.state
-                        WHEN given.run_at <= given.now THEN 'ready'
-                        ELSE 'scheduled' END
-      FROM given
-     WHERE job.id = :id::uuid AND EXISTS (SELECT FROM former)
+                        WHEN given.run_at > given.now THEN 'scheduled'
+                        WHEN job.limit_keys IS NOT NULL THEN 'held'
+                        ELSE 'ready' END
+      FROM given CROSS JOIN former
+     WHERE job.id = :id::uuid
     RETURNING job.id, job.queue, job.state
 ),
 tallied AS (

@@ -2,6 +2,8 @@
 -- :ids; :tokens (null: whatever lease); :states; :errors (null: keep a failure's text, none for
 -- completed); :uses_attempts; :results or the :hashes of their blobs (null: what the row has) and
 -- :are_cleaned; :from_states, in which a job must be; :now or null.
+-- Members of a group do not expire: they go with it. The leaf of any other that is kept for a day at
+-- the most is that of the hour in which it expires.
 -- Returns id, before, after, queue, tenant, unique_key, group_id, root_of, is_follower of each that
 -- moved, and its error and stop_as.
 WITH gone AS (
@@ -21,20 +23,33 @@ moved AS (
     INSERT INTO windrow.job_finished (
         id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
         expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
-        retention_seconds, tenant, group_id, root_of, unique_key, is_cleaned, error, result,
-        result_hash)
+        retention_seconds, tenant, group_id, root_of, unique_key, limit_keys, max_hold_seconds,
+        is_cleaned, error, result, result_hash, leaf)
     SELECT id, seq, queue, kind, after, priority, run_at, created_at, started_at,
            coalesce(:now::timestamptz, statement_timestamp()),
-           CASE WHEN retention_seconds = -1 THEN 'infinity'
+           CASE WHEN group_id IS NOT NULL THEN NULL
+                WHEN seconds = -1 THEN 'infinity'
                 ELSE coalesce(:now::timestamptz, statement_timestamp())
-                     + coalesce(retention_seconds, CASE WHEN after = 'failed' THEN 604800
-                                                        ELSE 86400 END) * interval '1 second' END,
+                     + seconds * interval '1 second' END,
            attempts + uses_attempt::integer, crashes, runs, max_attempts, max_crashes, lease,
-           lease_seconds, retention_seconds, tenant, group_id, root_of, unique_key,
-           is_cleaned OR new_is_cleaned,
+           lease_seconds, retention_seconds, tenant, group_id, root_of, unique_key, limit_keys,
+           max_hold_seconds, is_cleaned OR new_is_cleaned,
            CASE WHEN after <> 'completed' THEN coalesce(new_error, error) END,
-           coalesce(new_result, result), coalesce(new_hash, result_hash)
-      FROM gone
+           coalesce(new_result, result), coalesce(new_hash, result_hash),
+           CASE WHEN group_id IS NULL AND seconds BETWEEN 0 AND 86400
+                THEN 1 + (floor((date_part('epoch', coalesce(:now::timestamptz,
+                                                             statement_timestamp()))
+                                 + seconds) / 3600)::bigint + 1) % 28
+                ELSE 0 END
+      FROM (SELECT gone.*,
+                   coalesce(gone.retention_seconds,
+                            (SELECT CASE gone.after WHEN 'completed' THEN queue.completed_seconds
+                                                    WHEN 'failed' THEN queue.failed_seconds
+                                                    ELSE queue.cancelled_seconds END
+                               FROM windrow.queue WHERE queue.name = gone.queue),
+                            CASE WHEN gone.after = 'failed' THEN 604800 ELSE 86400 END) AS seconds
+              FROM gone
+            OFFSET 0) AS gone
     RETURNING id, error
 ),
 tallied AS (

@@ -1,6 +1,8 @@
--- Insert new jobs that collide with nothing; the others are left out.
+-- Insert new jobs that collide with no live one; the others are left out. No finished job is looked at.
 -- :rows JSON array of JobRow; :as_followers 'true' makes them held followers of their unique keys;
--- :now or null. Returns id, seq, queue, group_id, state, run_at, created_at of those inserted.
+-- :are_bounds_kept 'true' if the depth of bounded queues is looked after by the caller; else nothing
+-- is inserted when one is among them; :now or null. Jobs with limits are held, without a look at
+-- these: a limit is never locked by an insert. Returns id, seq, queue, group_id, state, run_at, created_at of those inserted.
 -- Every parameter is text, so that each driver a caller may bring binds it alike. `seq` is taken in
 -- the order given; rows are inserted in the order of their keys, so that two batches with the same
 -- keys wait for each other and never deadlock. A JSON null comes out of the record as SQL's NULL.
@@ -14,23 +16,27 @@ WITH given AS MATERIALIZED (
                id uuid, queue text, kind text, payload json, headers json, tags text[],
                priority integer, run_at timestamptz, delay double precision, "unique" text,
                tenant text, "group" uuid, max_attempts integer, max_crashes integer,
-               lease_seconds bigint, retention_seconds bigint, is_cleaned boolean,
-               may_exist boolean)
+               lease_seconds bigint, retention_seconds bigint, limits text[],
+               max_hold_seconds bigint, is_cleaned boolean)
 ),
 inserted AS (
     INSERT INTO windrow.job_live (
         id, seq, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes,
-        lease_seconds, retention_seconds, tenant, group_id, unique_key, is_cleaned, is_follower)
+        lease_seconds, retention_seconds, tenant, group_id, unique_key, is_cleaned, is_follower,
+        limit_keys, max_hold_seconds)
     SELECT id, seq, queue, kind,
            CASE WHEN :as_followers::text::boolean THEN 'held'
-                WHEN due_at <= now THEN 'ready'
-                ELSE 'scheduled' END,
+                WHEN due_at > now THEN 'scheduled'
+                WHEN limits <> '{}' THEN 'held'
+                ELSE 'ready' END,
            priority, due_at, now, max_attempts, max_crashes, lease_seconds,
            retention_seconds, tenant, "group", "unique", is_cleaned,
-           :as_followers::text::boolean
+           :as_followers::text::boolean, nullif(limits, '{}'), max_hold_seconds
       FROM given
-     WHERE NOT (may_exist AND EXISTS (
-               SELECT FROM windrow.job_finished AS job WHERE job.id = given.id))
+     WHERE :are_bounds_kept::text::boolean OR NOT EXISTS (
+               SELECT FROM windrow.queue AS bounded
+                WHERE bounded.max_depth IS NOT NULL
+                  AND bounded.name IN (SELECT queue FROM given))
      ORDER BY "unique", tenant, seq
         ON CONFLICT DO NOTHING
     RETURNING id, seq, queue, group_id, state, run_at, created_at

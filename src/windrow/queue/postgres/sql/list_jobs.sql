@@ -4,9 +4,11 @@
 -- several as :states: only the former keeps the order of the index by state.
 SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attempts, job.crashes,
        job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at, job.started_at,
-       job.finished_at, nullif(job.expires_at, 'infinity') AS expires_at, job.tenant, job.group_id,
+       job.finished_at,
+       coalesce(nullif(job.expires_at, 'infinity'), job_group.expires_at) AS expires_at,
+       job.tenant, job.group_id,
        job.root_of, job.unique_key, job.error, job.lease_seconds, job.retention_seconds,
-       job.stop_as, job.is_cleaned, stored.payload, stored.headers, stored.tags,
+       job.stop_as, job.limit_keys, job.max_hold_seconds, job.is_cleaned, stored.payload, stored.headers, stored.tags,
        NULL::json AS result, NULL::bytea AS body,
        lease.token AS lease, lease.worker, lease.expires_at AS lease_expires_at,
        progress.percent, progress.message, progress.counters, progress.updated_at
@@ -29,4 +31,5 @@ SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attemp
   JOIN windrow.job_payload AS stored ON stored.id = job.id
   LEFT JOIN windrow.lease ON lease.token = job.lease AND job.state = 'active'
   LEFT JOIN windrow.job_progress AS progress ON progress.id = job.id
+  LEFT JOIN windrow.job_group ON job_group.id = job.group_id AND job.finished_at IS NOT NULL
  ORDER BY job.id DESC

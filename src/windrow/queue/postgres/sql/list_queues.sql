@@ -1,5 +1,6 @@
 -- Whether queues are paused, and since when their oldest ready job waits. :queues that have jobs.
--- Returns name, is_paused, oldest_ready_at; paused queues without jobs too.
+-- Returns name, is_paused, oldest_ready_at, max_depth, on_full; paused and bounded queues without
+-- jobs too.
 -- The oldest is looked for among the first few of each priority, one index probe per priority:
 -- jobs are in the order of their arrival there, but one that came back has a later time.
 WITH RECURSIVE rung AS (
@@ -29,10 +30,11 @@ oldest AS (
             LIMIT 20) AS job
      GROUP BY rung.queue
 )
-SELECT name, coalesce(flag.is_paused, false) AS is_paused, oldest.run_at AS oldest_ready_at
+SELECT name, coalesce(flag.is_paused, false) AS is_paused, oldest.run_at AS oldest_ready_at,
+       flag.max_depth, coalesce(flag.on_full, 'reject') AS on_full
   FROM (SELECT unnest(:queues::text[]) AS name
          UNION
-        SELECT name FROM windrow.queue WHERE is_paused) AS named
+        SELECT name FROM windrow.queue WHERE is_paused OR max_depth IS NOT NULL) AS named
   LEFT JOIN windrow.queue AS flag USING (name)
   LEFT JOIN oldest ON oldest.queue = name
  ORDER BY name

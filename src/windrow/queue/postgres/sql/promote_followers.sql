@@ -1,5 +1,5 @@
--- Followers whose holder is gone take its place: ready, or scheduled if not due; a paused one stays
--- paused. :keys, unique keys to look at, or null for all; :limit; :now or null.
+-- Followers whose holder is gone take its place: ready (held with limits, for which
+-- it waits from now on), or scheduled if not due; a paused one stays paused. :keys, unique keys to look at, or null for all; :limit; :now or null.
 -- Returns queue, state of each.
 WITH orphan AS MATERIALIZED (
     SELECT job.id
@@ -18,9 +18,13 @@ promoted AS (
     UPDATE windrow.job_live AS job
        SET is_follower = false,
            state = CASE WHEN job.state <> 'held' THEN job.state
-                        WHEN job.run_at <= coalesce(:now::timestamptz, statement_timestamp())
-                        THEN 'ready'
-                        ELSE 'scheduled' END
+                        WHEN job.run_at > coalesce(:now::timestamptz, statement_timestamp())
+                        THEN 'scheduled'
+                        WHEN job.limit_keys IS NOT NULL THEN 'held'
+                        ELSE 'ready' END,
+           run_at = CASE WHEN job.limit_keys IS NULL THEN job.run_at
+                         ELSE greatest(job.run_at,
+                                       coalesce(:now::timestamptz, statement_timestamp())) END
      WHERE job.id = ANY (ARRAY(SELECT id FROM orphan))
     RETURNING job.queue, job.state
 ),

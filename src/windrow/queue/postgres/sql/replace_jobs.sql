@@ -11,7 +11,8 @@ WITH given AS MATERIALIZED (
                id uuid, queue text, kind text, payload json, headers json, tags text[],
                priority integer, run_at timestamptz, delay double precision, "unique" text,
                tenant text, "group" uuid, max_attempts integer, max_crashes integer,
-               lease_seconds bigint, retention_seconds bigint, is_cleaned boolean)
+               lease_seconds bigint, retention_seconds bigint, limits text[],
+               max_hold_seconds bigint, is_cleaned boolean)
      ORDER BY "unique", tenant
 ),
 holder AS MATERIALIZED (
@@ -32,8 +33,9 @@ replaced AS (
        SET queue = holder.queue,
            kind = holder.kind,
            state = CASE WHEN job.is_follower THEN 'held'
-                        WHEN holder.due_at <= holder.now THEN 'ready'
-                        ELSE 'scheduled' END,
+                        WHEN holder.due_at > holder.now THEN 'scheduled'
+                        WHEN holder.limits <> '{}' THEN 'held'
+                        ELSE 'ready' END,
            priority = holder.priority,
            run_at = holder.due_at,
            max_attempts = holder.max_attempts,
@@ -41,6 +43,8 @@ replaced AS (
            lease_seconds = holder.lease_seconds,
            retention_seconds = holder.retention_seconds,
            is_cleaned = holder.is_cleaned,
+           limit_keys = nullif(holder.limits, '{}'),
+           max_hold_seconds = holder.max_hold_seconds,
            attempts = 0,
            crashes = 0
       FROM holder

@@ -37,6 +37,7 @@ rescued AS (
                         WHEN run.stop_as = 'cancelled' THEN 'active'
                         WHEN run.stop_as = 'paused' THEN 'paused'
                         WHEN run.is_exhausted THEN 'active'
+                        WHEN job.limit_keys IS NOT NULL THEN 'held'
                         ELSE 'ready' END,
            run_at = coalesce(:now::timestamptz, statement_timestamp()),
            crashes = run.crashes,

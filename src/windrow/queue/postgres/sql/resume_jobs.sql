@@ -1,11 +1,15 @@
--- Paused jobs wait again: ready, scheduled if not due, held if a follower; running ones that were
--- asked to pause may go on. :ids, locked before; :now or null. Returns id, queue, state.
+-- Paused jobs wait again: ready, scheduled if not due, held if a follower or with limits (for which
+-- it waits from now on); running ones that were asked to pause may go on. :ids, locked before; :now or null. Returns id, queue, state.
 WITH resumed AS (
     UPDATE windrow.job_live AS job
        SET state = CASE WHEN job.is_follower THEN 'held'
-                        WHEN job.run_at <= coalesce(:now::timestamptz, statement_timestamp())
-                        THEN 'ready'
-                        ELSE 'scheduled' END
+                        WHEN job.run_at > coalesce(:now::timestamptz, statement_timestamp())
+                        THEN 'scheduled'
+                        WHEN job.limit_keys IS NOT NULL THEN 'held'
+                        ELSE 'ready' END,
+           run_at = CASE WHEN job.limit_keys IS NULL OR job.is_follower THEN job.run_at
+                         ELSE greatest(job.run_at,
+                                       coalesce(:now::timestamptz, statement_timestamp())) END
      WHERE job.id = ANY (:ids::uuid[]) AND job.state = 'paused'
     RETURNING job.id, job.queue, job.state
 ),

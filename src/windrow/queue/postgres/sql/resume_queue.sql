@@ -1,2 +1,2 @@
--- Let a queue be claimed again. :name.
-DELETE FROM windrow.queue WHERE name = :name::text
+-- Let a queue be claimed again. :name. Its other settings stay.
+UPDATE windrow.queue SET is_paused = false WHERE name = :name::text

@@ -1,4 +1,4 @@
--- Runs go back to wait: ready at once, scheduled after a delay, or paused if they were asked to.
+-- Runs go back to wait: ready at once (held with limits), scheduled after a delay, or paused if they were asked to.
 -- :ids, :tokens, :delays in seconds, :errors or null, :uses_attempts; :now or null.
 -- Returns for each run id, queue, and where it went (state). A null state: it may not wait, because
 -- it was asked to end (stop_as) or because a follower is there for its place (follower_id); it was
@@ -25,6 +25,7 @@ returned AS (
     UPDATE windrow.job_live AS job
        SET state = CASE WHEN run.stop_as = 'paused' THEN 'paused'
                         WHEN run.delay > 0 THEN 'scheduled'
+                        WHEN job.limit_keys IS NOT NULL THEN 'held'
                         ELSE 'ready' END,
            run_at = coalesce(:now::timestamptz, statement_timestamp())
                     + greatest(run.delay, 0) * interval '1 second',

@@ -1,6 +1,6 @@
 -- How many of the best jobs of several queues are in each, without locking anything.
 -- :queues; :floor_priorities and :floor_seqs, the place in each where looking begins;
--- :kinds, :tenants or null; :limit. Returns queue, share. A claim of several queues asks this first,
+-- :kinds, :tenants or null; :limit; :now or null. Returns queue, share. A claim of several queues asks this first,
 -- so that it locks only as many jobs as it wants. SQLite has one writer and claims straight away.
 WITH best AS (
     SELECT lane.queue
@@ -14,6 +14,9 @@ WITH best AS (
                AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
                AND (job.group_id IS NULL OR job.group_id <> ALL (
                        ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                       SELECT key FROM windrow.job_limit
+                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
              ORDER BY job.priority DESC, job.seq
              LIMIT :limit::integer)
             UNION ALL
@@ -25,6 +28,9 @@ WITH best AS (
                AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
                AND (job.group_id IS NULL OR job.group_id <> ALL (
                        ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                       SELECT key FROM windrow.job_limit
+                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
              ORDER BY job.priority DESC, job.seq
              LIMIT :limit::integer)
             UNION ALL
@@ -35,6 +41,9 @@ WITH best AS (
                AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
                AND (job.group_id IS NULL OR job.group_id <> ALL (
                        ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                       SELECT key FROM windrow.job_limit
+                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
              ORDER BY job.priority DESC, job.seq
              LIMIT :limit::integer)
            ) AS job

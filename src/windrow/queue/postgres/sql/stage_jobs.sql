@@ -1,4 +1,4 @@
--- Scheduled jobs that are due become ready, longest due first. :limit; :now or null.
+-- Scheduled jobs that are due become ready (held with limits), longest due first. :limit; :now or null.
 -- Returns queue, n.
 WITH due AS MATERIALIZED (
     SELECT id
@@ -10,14 +10,14 @@ WITH due AS MATERIALIZED (
 ),
 staged AS (
     UPDATE windrow.job_live AS job
-       SET state = 'ready'
+       SET state = CASE WHEN job.limit_keys IS NULL THEN 'ready' ELSE 'held' END
      WHERE job.id = ANY (ARRAY(SELECT id FROM due))
-    RETURNING job.queue
+    RETURNING job.queue, job.state
 ),
 tallied AS (
     INSERT INTO windrow.tally (n, queue, state)
     SELECT -count(*), queue, 'scheduled' FROM staged GROUP BY queue
      UNION ALL
-    SELECT count(*), queue, 'ready' FROM staged GROUP BY queue
+    SELECT count(*), queue, state FROM staged GROUP BY queue, state
 )
 SELECT queue, count(*) AS n FROM staged GROUP BY queue

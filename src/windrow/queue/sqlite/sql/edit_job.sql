@@ -5,10 +5,17 @@ UPDATE {table}
 SET state = :state, kind = :kind, queue = :queue, priority = :priority, run_at = :run_at,
   max_attempts = :max_attempts, max_crashes = :max_crashes, lease_seconds = :lease_seconds,
   expires_at = CASE
-    WHEN :retention_seconds IS retention_seconds THEN expires_at
-    WHEN :retention_seconds < 0 THEN NULL
-    ELSE finished_at + coalesce(
-      :retention_seconds, CASE state WHEN 'failed' THEN 604800 ELSE 86400 END
+    WHEN :retention_seconds IS retention_seconds OR group_id IS NOT NULL THEN expires_at
+    ELSE finished_at + nullif(
+      coalesce(
+        :retention_seconds,
+        (
+          SELECT CASE :state WHEN 'failed' THEN q.failed_seconds ELSE q.cancelled_seconds END
+          FROM windrow_queue AS q WHERE q.name = :queue
+        ),
+        CASE :state WHEN 'failed' THEN 604800 ELSE 86400 END
+      ),
+      -1
     ) * 1000000
   END,
   retention_seconds = :retention_seconds

@@ -15,7 +15,7 @@ WITH RECURSIVE head (priority) AS (
 SELECT min((
   SELECT j.run_at FROM windrow_job_live AS j INDEXED BY windrow_job_live_ready
   WHERE j.state = 'ready' AND j.queue = :queue AND j.priority = head.priority
-  ORDER BY j.seq
+  ORDER BY j.place
   LIMIT 1
 )) AS run_at
 FROM head

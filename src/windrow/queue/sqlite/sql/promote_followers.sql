@@ -1,3 +1,3 @@
 -- A follower takes the place of the job it waited for.
--- :seq :state
-UPDATE windrow_job_live SET is_follower = 0, state = :state WHERE seq = :seq
+-- :seq :state :run_at
+UPDATE windrow_job_live SET is_follower = 0, state = :state, run_at = :run_at WHERE seq = :seq

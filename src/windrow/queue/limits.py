@@ -1,0 +1,197 @@
+"""Which held jobs may run next: room under limits, and turns between keys. No database here.
+
+Every job counts under all of its keys, and takes its turn by the first, its fairness key. Turns go
+by stride scheduling: the key with the lowest `turn` is next, and each job moves its key on by
+1 / weight. A key that had nothing to ask for, or no room, cannot save its turns up: it is never
+more than one stride behind the others.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol
+
+from windrow.errors import StoreError
+
+logger = logging.getLogger(__name__)
+
+# Ready jobs of a key that nothing else limits, for each unit of its weight. So many of a key's
+# jobs can be in the line before those of another key that comes later.
+WINDOW: Final = 25
+# Keys looked at by one promotion of all, and jobs of one key looked at beyond those there is room
+# for, in case the first ones lack room under another key.
+KEYS_AT_ONCE: Final = 200
+LOOK_AHEAD: Final = 200
+
+
+@dataclass(slots=True)
+class Limit:
+    """A key while it is locked: its settings, its turn, and what it has in use."""
+
+    key: str
+    active: int | None = None
+    per_second: float | None = None
+    burst: int | None = None
+    weight: float = 1.0
+    tokens: float | None = None  # None: never counted, so the bucket is full
+    refilled_at: datetime | None = None
+    parked_until: datetime | None = None
+    turn: float = 0.0
+    ready: int = 0
+    in_use: int = 0  # ready or active
+
+    @property
+    def most_ready(self) -> int | None:
+        """The most starts that may come at once, if starts are counted."""
+        if self.per_second is None:
+            return None
+        return max(1, math.ceil(self.per_second)) if self.burst is None else self.burst
+
+    def refill(self, now: datetime) -> None:
+        """Add the tokens of the time since the last refill. Tokens and ready jobs together, which
+        is what may start at once, are at most the burst."""
+        if self.per_second is None or self.most_ready is None:
+            return
+        if self.tokens is None or self.refilled_at is None:
+            self.tokens, self.refilled_at = float(self.most_ready), now
+        elapsed = max(0.0, (now - self.refilled_at).total_seconds())
+        grown = self.tokens + elapsed * self.per_second
+        self.tokens = max(0.0, min(grown, float(self.most_ready - self.ready)))
+        self.refilled_at = max(now, self.refilled_at)
+
+    def room(self, now: datetime) -> float:
+        """How many jobs more may carry this key; after `refill`."""
+        if self.parked_until is not None and self.parked_until > now:
+            return 0
+        room = math.inf
+        if self.active is not None:
+            room = max(0, self.active - self.in_use)
+        if self.per_second is not None:
+            # A token that lacks a billionth is one: it was added up from many small times.
+            room = min(room, math.floor((self.tokens or 0.0) + 1e-9))
+        return room
+
+    def first_room(self, now: datetime) -> int:
+        """How many jobs more may have this key as their first."""
+        room = self.room(now)
+        if room == math.inf:
+            return max(0, max(1, round(WINDOW * self.weight)) - self.ready)
+        return int(room)
+
+    def surplus(self) -> int:
+        """How many ready jobs are over the limit, and must be held again."""
+        over = 0 if self.active is None else self.in_use - self.active
+        if self.most_ready is not None:
+            over = max(over, self.ready - self.most_ready)
+        return max(0, min(over, self.ready))
+
+    def describe(self) -> str:
+        """The key and its limits, for an error's text."""
+        limits = []
+        if self.active is not None:
+            limits.append(f"limit {self.active} active")
+        if self.per_second is not None:
+            limits.append(f"limit {self.per_second:g} per second")
+        if self.parked_until is not None:
+            limits.append(f"parked until {self.parked_until:%Y-%m-%d %H:%M:%S} UTC")
+        return f"{self.key} ({', '.join(limits)})" if limits else self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A job that waits for room."""
+
+    id: str
+    keys: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A fairness key's jobs, best first, and how far they were looked at."""
+
+    limit: Limit
+    jobs: Sequence[Held]
+    room: int
+    place: int = 0
+    rooms: dict[str, float] = field(default_factory=dict)
+
+    def next_job(self) -> Held | None:
+        """The next job that has room under all its keys. Room only shrinks, so one that was passed
+        over need not be looked at again."""
+        while self.room > 0 and self.place < len(self.jobs):
+            job = self.jobs[self.place]
+            self.place += 1
+            # A key that is not among the locked ones: next time.
+            if all(self.rooms.get(key, 0) >= 1 for key in job.keys):
+                return job
+        return None
+
+
+def choose_jobs(
+    limits: Mapping[str, Limit], waiting: Mapping[str, Sequence[Held]], now: datetime, most: int
+) -> list[Held]:
+    """The jobs to be made ready, in the order in which they take their places. `limits` are those
+    of all their keys, refilled; their tokens and turns are moved on."""
+    rooms = {key: limit.room(now) for key, limit in limits.items()}
+    lanes = {
+        key: _Lane(limits[key], jobs, limits[key].first_room(now), rooms=rooms)
+        for key, jobs in waiting.items()
+        if key in limits and jobs
+    }
+    _catch_up([lane.limit for lane in lanes.values()])
+    turns = [(lane.limit.turn, key) for key, lane in lanes.items()]
+    heapq.heapify(turns)
+    chosen: list[Held] = []
+    while turns and len(chosen) < most:
+        _, key = heapq.heappop(turns)
+        lane = lanes[key]
+        job = lane.next_job()
+        if job is None:
+            continue
+        chosen.append(job)
+        lane.room -= 1
+        for carried in job.keys:
+            rooms[carried] -= 1
+            limit = limits[carried]
+            if limit.tokens is not None:
+                limit.tokens = max(0.0, limit.tokens - 1)
+        lane.limit.turn += 1 / lane.limit.weight
+        heapq.heappush(turns, (lane.limit.turn, key))
+    return chosen
+
+
+def _catch_up(limits: Sequence[Limit]) -> None:
+    """Bring keys that stayed behind up to one stride behind the foremost."""
+    if not limits:
+        return
+    longest = max(1 / limit.weight for limit in limits)
+    least = max(limit.turn for limit in limits) - longest
+    for limit in limits:
+        limit.turn = max(limit.turn, least)
+
+
+class Promoting(Protocol):
+    async def promote_jobs(self, keys: Sequence[str] | None = None, limit: int = 1000) -> int: ...
+
+
+async def make_room(store: Promoting, keys: Sequence[Sequence[str]]) -> int:
+    """Promote after something was done to jobs with these keys. It is done already and must not
+    fail any more: a promotion that cannot be made now is made by the next one to tend the queue.
+
+    A job with several keys leaves room that jobs with other first keys may want: then all are
+    looked at.
+    """
+    wanted = [one for one in keys if one]
+    if not wanted:
+        return 0
+    firsts = None if any(len(one) > 1 for one in wanted) else sorted({one[0] for one in wanted})
+    try:
+        return await store.promote_jobs(firsts)
+    except StoreError as error:
+        logger.warning("held jobs could not be looked at, which is done later: %s", error)
+        return 0

@@ -1,0 +1,32 @@
+-- Every key that is set, parked, or has jobs. :now or null. Returns key, active, per_second, burst,
+-- weight, parked_until (in the future, else null), in_use, held. Reads all held jobs with limits.
+WITH held AS (
+    SELECT carried.key, count(*) AS n
+      FROM windrow.job_live AS job
+     CROSS JOIN LATERAL unnest(job.limit_keys) AS carried (key)
+     WHERE job.state = 'held' AND NOT job.is_follower AND job.limit_keys[1] IS NOT NULL
+     GROUP BY carried.key
+),
+used AS (
+    SELECT slot.key, count(*) AS n
+      FROM windrow.job_slot AS slot
+     CROSS JOIN LATERAL (
+           SELECT live.id
+             FROM windrow.job_live AS live
+            WHERE live.id = slot.job_id
+              AND live.state IN ('ready', 'active')
+              AND slot.key = ANY (live.limit_keys)
+           OFFSET 0) AS job
+     GROUP BY slot.key
+)
+SELECT key, active, per_second, burst, coalesce(weight, 1) AS weight,
+       CASE WHEN parked_until > coalesce(:now::timestamptz, statement_timestamp())
+            THEN parked_until END AS parked_until,
+       coalesce(used.n, 0) AS in_use, coalesce(held.n, 0) AS held
+  FROM windrow.job_limit
+  FULL JOIN used USING (key)
+  FULL JOIN held USING (key)
+ WHERE active IS NOT NULL OR per_second IS NOT NULL OR weight <> 1
+    OR parked_until > coalesce(:now::timestamptz, statement_timestamp())
+    OR used.n > 0 OR held.n > 0
+ ORDER BY key

@@ -1,0 +1,182 @@
+"""Limits per key: setting them, promoting held jobs under them, giving up on those held too long.
+
+There is one writer, so nothing has to be locked: what is counted here stays so until the commit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from windrow.queue.job import JobError, JobState
+from windrow.queue.limits import KEYS_AT_ONCE, LOOK_AHEAD, Held, Limit, choose_jobs
+from windrow.queue.sqlite.rows import (
+    LiveJob,
+    after,
+    to_json,
+    to_micros,
+    to_optional_time,
+    to_time,
+)
+from windrow.queue.sqlite.settling import leave
+from windrow.queue.sqlite.work import Work, statement
+from windrow.queue.store import Change, LimitInfo, LimitRow
+
+
+def set_limit(work: Work, row: LimitRow) -> None:
+    work.run(
+        "set_limit",
+        {
+            "key": row.key,
+            "active": row.active,
+            "per_second": row.per_second,
+            "burst": row.burst,
+            "weight": row.weight,
+        },
+    )
+    limit = _read_limits(work, [row.key])[row.key]
+    if surplus := limit.surplus():
+        _demote(work, row.key, surplus)
+
+
+def _demote(work: Work, key: str, count: int) -> None:
+    """Ready jobs over a limit are held again, the last in the line first."""
+    worst = work.rows("find_surplus", {"key": key, "limit": count})
+    work.run("demote_jobs", {"seqs": to_json([seq for seq, _ in worst])})
+    for _, queue in worst:
+        work.counts[queue, "ready"] -= 1
+        work.counts[queue, "held"] += 1
+
+
+def remove_limit(work: Work, key: str) -> bool:
+    return any(was_set for (was_set,) in work.rows("remove_limit", {"key": key}))
+
+
+def list_limits(work: Work) -> list[LimitInfo]:
+    found = work.named_rows(statement("list_limits"), {"now": work.now})
+    return [
+        LimitInfo(**dict(row) | {"parked_until": to_optional_time(row["parked_until"])})
+        for row in found
+    ]
+
+
+def park_key(work: Work, key: str, until: datetime | None, seconds: float | None) -> None:
+    moment = None if until is None else to_micros(until)
+    if moment is None and seconds is not None:
+        moment = after(work.now, seconds)
+    work.run("park_key", {"key": key, "until": moment})
+
+
+def list_held_keys(work: Work, behind: str) -> tuple[list[str], str]:
+    """The next keys that jobs are held under, from the first again after the last; and the key to
+    begin behind next time."""
+    keys = [key for (key,) in _held_keys(work, behind, KEYS_AT_ONCE)]
+    if len(keys) == KEYS_AT_ONCE:
+        return keys, keys[-1]
+    if not behind:
+        return keys, ""
+    more = [key for (key,) in _held_keys(work, "", KEYS_AT_ONCE - len(keys))]
+    return list(dict.fromkeys([*keys, *more])), more[-1] if more else ""
+
+
+def _held_keys(work: Work, behind: str, limit: int) -> list[tuple[Any, ...]]:
+    return work.rows("list_held_keys", {"after": behind, "limit": limit})
+
+
+def promote_jobs(work: Work, keys: Sequence[str], limit: int) -> int:
+    """Make held jobs ready while all their keys have room; how many were."""
+    firsts = sorted(set(keys))
+    spare = max(1, min(LOOK_AHEAD, limit, 5 * limit // max(1, len(firsts))))
+    now = to_time(work.now)
+    limits = _read_limits(work, firsts)
+    waiting: dict[str, list[Held]] = {}
+    found: dict[str, tuple[int, str]] = {}
+    for key in firsts:
+        room = limits[key].first_room(now)
+        if room > 0:
+            rows = work.rows("find_held", {"key": key, "limit": min(room, limit) + spare})
+            waiting[key] = [Held(id, tuple(msgspec.json.decode(keys))) for _, id, _, keys in rows]
+            found |= {id: (seq, queue) for seq, id, queue, _ in rows}
+    others = {key for jobs in waiting.values() for job in jobs for key in job.keys} - set(limits)
+    limits |= _read_limits(work, sorted(others))
+    chosen = choose_jobs(limits, waiting, now, limit)
+    _save(work, limits)
+    _promote(work, chosen, found)
+    return len(chosen)
+
+
+def _promote(work: Work, chosen: Sequence[Held], found: dict[str, tuple[int, str]]) -> None:
+    if not chosen:
+        return
+    [(last,)] = work.rows("find_last_seq", {})
+    work.run("take_places", {"count": len(chosen)})
+    promoted, slots = [], []
+    for place, job in enumerate(chosen, last + 1):
+        seq, queue = found[job.id]
+        promoted.append({"seq": seq, "place": place})
+        slots += [{"key": key, "seq": seq} for key in job.keys]
+        work.counts[queue, "held"] -= 1
+        work.counts[queue, "ready"] += 1
+    work.run_many("promote_jobs", promoted)
+    work.run_many("add_slots", slots)
+
+
+def _read_limits(work: Work, keys: Sequence[str]) -> dict[str, Limit]:
+    """Keys with what they have in use. A slot of a job that is in use no more is removed."""
+    limits = {key: Limit(key) for key in keys}
+    wanted = {"keys": to_json(list(keys))}
+    for row in work.named_rows(statement("get_limits"), wanted):
+        times = {name: to_optional_time(row[name]) for name in ("refilled_at", "parked_until")}
+        limits[row["key"]] = Limit(**dict(row) | times)
+    stale = []
+    for key, seq, state in work.rows("find_slots", wanted):
+        if state is None:
+            stale.append({"key": key, "seq": seq})
+            continue
+        limits[key].in_use += 1
+        limits[key].ready += state == "ready"
+    work.run_many("drop_slots", stale)
+    for limit in limits.values():
+        limit.refill(to_time(work.now))
+    return limits
+
+
+def _save(work: Work, limits: dict[str, Limit]) -> None:
+    work.run_many(
+        "save_limits",
+        [
+            {
+                "key": limit.key,
+                "tokens": limit.tokens,
+                "refilled_at": None if limit.refilled_at is None else to_micros(limit.refilled_at),
+                "turn": limit.turn,
+            }
+            for limit in limits.values()
+        ],
+    )
+
+
+def expire_jobs(work: Work, limit: int) -> list[Change]:
+    """Jobs that have been held too long fail."""
+    overdue = work.rows("find_overdue", {"now": work.now, "limit": limit})
+    by_reason: defaultdict[str, list[LiveJob]] = defaultdict(list)
+    jobs = []
+    for *columns, seconds in overdue:
+        job = LiveJob._make(columns)
+        jobs.append(job)
+        by_reason[_reason(work, job, seconds)].append(job)
+    for reason, alike in by_reason.items():
+        leave(work, alike, JobState.FAILED, reason)
+        work.add_errors(alike, JobError(None, "hold", reason))
+    return [Change(job.id, JobState.HELD, JobState.FAILED) for job in jobs]
+
+
+def _reason(work: Work, job: LiveJob, seconds: int) -> str:
+    keys = msgspec.json.decode(job.limit_keys or "[]")
+    limits = _read_limits(work, keys)
+    under = ", ".join(limits[key].describe() for key in keys)
+    return f"held too long: waited {seconds} s for room under {under}"

@@ -1,0 +1,35 @@
+-- Every key that is set, parked, or has jobs. Reads all held jobs with limits.
+-- :now
+-- Returns key, active, per_second, burst, weight, parked_until (in the future, else null), in_use,
+-- held.
+WITH held AS (
+  SELECT k.value AS key, count(*) AS n
+  FROM windrow_job_live AS j INDEXED BY windrow_job_live_held
+  CROSS JOIN json_each(j.limit_keys) AS k
+  WHERE j.state = 'held' AND j.is_follower = 0
+  GROUP BY k.value
+),
+used AS (
+  SELECT s.key, count(*) AS n
+  FROM windrow_job_slot AS s
+  CROSS JOIN windrow_job_live AS j ON j.seq = s.seq
+  WHERE j.state IN ('ready', 'active') AND s.key IN (SELECT value FROM json_each(j.limit_keys))
+  GROUP BY s.key
+),
+named AS (
+  SELECT key FROM windrow_job_limit
+  WHERE active IS NOT NULL OR per_second IS NOT NULL OR weight <> 1 OR parked_until > :now
+  UNION
+  SELECT key FROM held
+  UNION
+  SELECT key FROM used
+)
+SELECT
+  named.key, l.active, l.per_second, l.burst, ifnull(l.weight, 1) AS weight,
+  CASE WHEN l.parked_until > :now THEN l.parked_until END AS parked_until,
+  ifnull(used.n, 0) AS in_use, ifnull(held.n, 0) AS held
+FROM named
+LEFT JOIN windrow_job_limit AS l ON l.key = named.key
+LEFT JOIN used ON used.key = named.key
+LEFT JOIN held ON held.key = named.key
+ORDER BY named.key

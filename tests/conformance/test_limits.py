@@ -1,0 +1,444 @@
+"""Limits per key (N6): at most so many at once, at most so many a second, fair between keys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from tests.builders import (
+    add,
+    add_many,
+    attempt,
+    claim,
+    claim_one,
+    complete,
+    counts,
+    fail,
+    get,
+    get_group,
+    ids,
+    insert,
+    make_group,
+    row,
+    snooze,
+    state,
+    states,
+    wish,
+)
+from windrow.clock import FakeClock
+from windrow.queue.job import JobState
+from windrow.queue.limits import WINDOW
+from windrow.queue.store import LimitInfo, LimitRow, Store
+
+S = JobState
+
+
+async def limit(store: Store, key: str = "api", **settings: object) -> None:
+    await store.set_limit(LimitRow(key, **settings))  # type: ignore[arg-type]
+
+
+async def info(store: Store, key: str = "api") -> LimitInfo:
+    return {one.key: one for one in await store.list_limits()}[key]
+
+
+async def test_job_with_limits_is_held_until_it_is_promoted(store: Store) -> None:
+    job_id = await add(store, limits=("api",))
+
+    assert await state(store, job_id) is S.HELD
+    assert await claim(store) == []
+    assert await store.promote_jobs() == 1
+    [job] = await claim(store)
+    assert (job.id, job.limits) == (job_id, ("api",))
+
+
+async def test_many_copied_jobs_with_limits_are_held_too(store: Store) -> None:
+    job_ids = await add_many(store, 120, limits=("api", "host"), max_hold_seconds=9)
+
+    assert set(await states(store, job_ids)) == {S.HELD}
+    job = await get(store, job_ids[7])
+    assert (job.limits, job.max_hold_seconds) == (("api", "host"), 9)
+
+
+async def test_no_more_run_than_the_limit_allows(store: Store) -> None:
+    await limit(store, active=2)
+    await add_many(store, 5, limits=("api",))
+
+    assert await store.promote_jobs() == 2
+    first, second = await claim(store, 5)
+    assert await store.promote_jobs() == 0
+    await complete(store, first)
+    assert await store.promote_jobs(["api"]) == 1
+    assert len(await claim(store, 5)) == 1
+    assert await store.promote_jobs() == 0
+    assert second.state is S.ACTIVE
+
+
+async def test_every_key_of_a_job_must_have_room(store: Store) -> None:
+    await limit(store, "tenant", active=5)
+    await limit(store, "host", active=1)
+    blocked = await add_many(store, 2, limits=("tenant", "host"))
+    free = await add(store, limits=("tenant",))
+
+    assert await store.promote_jobs() == 2
+    assert await states(store, [*blocked, free]) == [S.READY, S.HELD, S.READY]
+    assert (await info(store, "host")).in_use == 1
+    assert (await info(store, "tenant")).in_use == 2
+
+
+async def test_zero_active_stops_a_key(store: Store) -> None:
+    await limit(store, active=0)
+    await add(store, limits=("api",))
+
+    assert await store.promote_jobs() == 0
+
+
+@pytest.mark.parametrize("way", ["snooze", "retry later", "rescue", "failed and retried", "pause"])
+async def test_job_that_comes_back_is_held_again(store: Store, clock: FakeClock, way: str) -> None:
+    await limit(store, active=1)
+    job_id = await add(store, limits=("api",))
+    await store.promote_jobs()
+    if way == "pause":
+        await store.pause_jobs([job_id])
+        [change] = (await store.resume_jobs([job_id])).values()
+        assert change.after is S.HELD
+    else:
+        job = await claim_one(store, seconds=5)
+        if way == "snooze":
+            await store.finish_jobs([snooze(job)])
+        elif way == "retry later":
+            await store.finish_jobs([attempt(job, delay=10)])
+            assert await state(store, job_id) is S.SCHEDULED
+            clock.advance(11)
+            assert await store.stage_jobs() == 1
+        elif way == "rescue":
+            clock.advance(6)
+            [change] = await store.rescue_jobs()
+            assert change.after is S.HELD
+        else:
+            await fail(store, job)
+            [change] = (await store.retry_jobs([job_id])).values()
+            assert change.after is S.HELD
+
+    assert await state(store, job_id) is S.HELD
+    assert (await get(store, job_id)).limits == ("api",)
+    assert await store.promote_jobs() == 1
+
+
+async def test_scheduled_job_that_is_hastened_is_held(store: Store) -> None:
+    job_id = await add(store, limits=("api",), delay=60)
+    [change] = (await store.retry_jobs([job_id])).values()
+
+    assert change.after is S.HELD
+    assert await state(store, job_id) is S.HELD
+
+
+async def test_edited_time_moves_a_held_job_and_back(store: Store, clock: FakeClock) -> None:
+    job_id = await add(store, limits=("api",))
+    later = await store.edit_job(job_id, {"run_at": clock.now() + timedelta(minutes=1)})
+    now = await store.edit_job(job_id, {"run_at": clock.now()})
+
+    assert (later.after, now.after) == (S.SCHEDULED, S.HELD)
+
+
+async def test_follower_with_limits_is_first_a_follower_and_then_held(store: Store) -> None:
+    first = await add(store, unique="k", limits=("api",))
+    await store.promote_jobs()
+    running = await claim_one(store)
+    follower = (await insert(store, unique="k", on_conflict="follow", limits=("api",))).id
+
+    assert await store.promote_jobs() == 0
+    await complete(store, running)
+    assert first == running.id
+    assert await state(store, follower) is S.HELD
+    assert await store.promote_jobs() == 1
+    assert await state(store, follower) is S.READY
+
+
+async def test_replaced_job_counts_under_its_new_keys_only(store: Store) -> None:
+    await limit(store, "old", active=1)
+    job_id = await add(store, unique="k", limits=("old",))
+    await store.promote_jobs()
+    replaced = await insert(store, unique="k", on_conflict="replace", limits=("new",))
+
+    assert (replaced.outcome, replaced.state) == ("replaced", S.HELD)
+    assert await store.promote_jobs() == 1
+    assert await state(store, job_id) is S.READY
+    found = {one.key: one.in_use for one in await store.list_limits()}
+    assert (found["old"], found["new"]) == (0, 1)
+    await add(store, limits=("old",))
+    assert await store.promote_jobs() == 1
+
+
+async def test_lower_limit_holds_ready_jobs_again_and_lets_active_ones_run(store: Store) -> None:
+    await limit(store, active=6)
+    job_ids = await add_many(store, 6, limits=("api",))
+    await store.promote_jobs()
+    running = await claim(store, 3)
+    await limit(store, active=2)
+
+    assert Counter(await states(store, job_ids)) == {S.ACTIVE: 3, S.HELD: 3}
+    await complete(store, running[0])
+    await complete(store, running[1])
+    assert await store.promote_jobs() == 1
+    assert (await info(store)).in_use == 2
+
+
+async def test_lower_limit_holds_the_last_in_the_line_again(store: Store) -> None:
+    await limit(store, active=3)
+    job_ids = await add_many(store, 3, limits=("api",))
+    await store.promote_jobs()
+    await limit(store, active=1)
+
+    assert await states(store, job_ids) == [S.READY, S.HELD, S.HELD]
+
+
+async def test_removed_limit_limits_no_more(store: Store) -> None:
+    await limit(store, active=1)
+    await add_many(store, 3, limits=("api",))
+    await store.promote_jobs()
+
+    assert await store.remove_limit("api") is True
+    assert await store.remove_limit("api") is False
+    assert await store.promote_jobs() == 2
+
+
+async def test_rate_is_a_bucket_that_refills_with_time(store: Store, clock: FakeClock) -> None:
+    await limit(store, per_second=2, burst=3)
+    await add_many(store, 50, limits=("api",))
+    started = []
+    for _ in range(21):
+        await store.promote_jobs()
+        started += [clock.now()] * len(await claim(store, 50))
+        clock.advance(0.5)
+
+    assert len(started) == 3 + 2 * 10
+    for first in started:
+        within = [at for at in started if timedelta() <= at - first <= timedelta(seconds=2)]
+        assert len(within) <= 3 + 2 * 2
+
+
+async def test_idle_rate_saves_up_no_more_than_its_burst(store: Store, clock: FakeClock) -> None:
+    await limit(store, per_second=10, burst=4)
+    await add_many(store, 30, limits=("api",))
+    await store.promote_jobs()
+    clock.advance(3600)
+
+    # Four lie ready unclaimed: with more they could all start at once.
+    assert await store.promote_jobs() == 0
+    assert len(await claim(store, 30)) == 4
+    assert await store.promote_jobs() == 0
+    clock.advance(3600)
+    assert await store.promote_jobs() == 4
+
+
+async def test_slow_rate_lets_one_go_each_time(store: Store, clock: FakeClock) -> None:
+    await limit(store, per_second=0.1)
+    await add_many(store, 3, limits=("api",))
+    gone = []
+    for _ in range(30):
+        await store.promote_jobs()
+        gone.append(len(await claim(store, 3)))
+        clock.advance(1)
+
+    assert gone == [1, *[0] * 9, 1, *[0] * 9, 1, *[0] * 9]
+
+
+async def test_parked_key_starts_nothing_until_its_time(store: Store, clock: FakeClock) -> None:
+    ready = await add(store, limits=("host", "api"))
+    await store.promote_jobs()
+    held = await add(store, limits=("host", "api"))
+    plain = await add(store)
+    await store.park_key("api", seconds=30)
+
+    assert await store.promote_jobs() == 0
+    assert ids(await claim(store, 5)) == [plain]
+    assert await states(store, [ready, held]) == [S.READY, S.HELD]
+    assert (await info(store)).parked_until == clock.now() + timedelta(seconds=30)
+    clock.advance(30)
+    assert await store.promote_jobs() == 1
+    assert ids(await claim(store, 5)) == [ready, held]
+
+
+async def test_parked_key_is_passed_over_by_every_kind_of_claim(store: Store) -> None:
+    await add(store, limits=("api",))
+    await add(store, limits=("api",), queue="other")
+    await store.promote_jobs()
+    running = await claim_one(store, "default")
+    await add_many(store, 2, limits=("api",))
+    await store.promote_jobs()
+    await store.park_key("api", seconds=30)
+
+    finished = await store.finish_jobs([], claim=wish(5, "default", "other"))
+    assert finished.claimed == ()
+    assert await claim(store, 5, "default", "other") == []
+    await complete(store, running)
+
+
+async def test_parked_key_is_freed_at_once(store: Store, clock: FakeClock) -> None:
+    job_id = await add(store, limits=("api",))
+    await store.park_key("api", until=clock.now() + timedelta(days=1))
+    assert await store.promote_jobs() == 0
+    await store.park_key("api")
+
+    assert await store.promote_jobs() == 1
+    assert ids(await claim(store)) == [job_id]
+
+
+async def test_crashed_job_leaves_its_slot(store: Store, clock: FakeClock) -> None:
+    await limit(store, active=1)
+    await add(store, limits=("api",), max_crashes=1)
+    other = await add(store, limits=("api",))
+    await store.promote_jobs()
+    await claim_one(store, seconds=5)
+    clock.advance(6)
+
+    assert await store.promote_jobs() == 0
+    await store.rescue_jobs()
+    assert await store.promote_jobs() == 1
+    assert await state(store, other) is S.READY
+
+
+@pytest.mark.parametrize("way", ["cancel", "delete", "pause"])
+async def test_ready_job_that_is_taken_away_leaves_its_slot(store: Store, way: str) -> None:
+    await limit(store, active=1)
+    job_id = await add(store, limits=("api",))
+    await add(store, limits=("api",))
+    await store.promote_jobs()
+    if way == "cancel":
+        await store.cancel_jobs([job_id], "no")
+    elif way == "delete":
+        await store.delete_jobs([job_id])
+    else:
+        await store.pause_jobs([job_id])
+
+    assert await store.promote_jobs() == 1
+
+
+async def test_one_keys_many_jobs_do_not_starve_anothers_few(store: Store) -> None:
+    many = await add_many(store, 300, limits=("many",))
+    few = await add_many(store, 10, limits=("few",))
+    order = await drain(store)
+
+    assert set(order) == {*many, *few}
+    # At most a window of the others was in the line when they came.
+    assert max(order.index(job_id) for job_id in few) < WINDOW + 2 * 10 + 1
+
+
+async def test_weights_share_out_turns(store: Store) -> None:
+    await limit(store, "shared", active=1)
+    await limit(store, "light", weight=1)
+    await limit(store, "heavy", weight=3)
+    light = set(await add_many(store, 40, limits=("light", "shared")))
+    await add_many(store, 40, limits=("heavy", "shared"))
+    order = await drain(store)
+
+    assert sum(job_id in light for job_id in order[:40]) == pytest.approx(10, abs=1)
+
+
+async def test_key_that_was_idle_saves_up_no_turns(store: Store) -> None:
+    await limit(store, "shared", active=1)
+    await add_many(store, 30, limits=("a", "shared"))
+    await drain(store)
+    first = set(await add_many(store, 20, limits=("a", "shared")))
+    await add_many(store, 20, limits=("b", "shared"))
+    order = await drain(store)
+
+    assert sum(job_id in first for job_id in order[:20]) == pytest.approx(10, abs=1)
+
+
+async def drain(store: Store) -> list[str]:
+    """Run everything, one job at a time; the order in which they ended."""
+    order = []
+    await store.promote_jobs()
+    while jobs := await claim(store, 1):
+        await complete(store, jobs[0])
+        order.append(jobs[0].id)
+        await store.promote_jobs()
+    return order
+
+
+async def test_within_a_key_the_urgent_go_first(store: Store) -> None:
+    await limit(store, active=1)
+    await add(store, limits=("api",))
+    await store.promote_jobs()
+    late = await add(store, limits=("api",), priority=1)
+    urgent = await add(store, limits=("api",), priority=9)
+
+    assert (await drain(store))[1:] == [urgent, late]
+
+
+async def test_promoted_jobs_take_their_place_behind_those_that_wait(store: Store) -> None:
+    held = await add(store, limits=("api",))
+    plain = await add(store)
+    await store.promote_jobs()
+    later = await add(store)
+
+    assert ids(await claim(store, 5)) == [plain, held, later]
+
+
+async def test_more_keys_than_are_looked_at_at_once_all_get_their_turn(store: Store) -> None:
+    await store.insert_jobs([row(limits=(f"key-{n:04}",)) for n in range(450)])
+
+    assert [await store.promote_jobs() for _ in range(4)] == [200, 200, 50, 0]
+
+
+async def test_job_that_is_held_too_long_fails_and_says_why(store: Store, clock: FakeClock) -> None:
+    await limit(store, active=0)
+    group = await make_group(store)
+    job_id = await add(store, limits=("api",), max_hold_seconds=60, group=group.id)
+    patient = await add(store, limits=("api",), max_hold_seconds=600)
+    endless = await add(store, limits=("api",))
+    clock.advance(59)
+    assert await store.expire_jobs() == []
+    clock.advance(2)
+    [change] = await store.expire_jobs()
+
+    assert (change.id, change.before, change.after) == (job_id, S.HELD, S.FAILED)
+    job = await get(store, job_id)
+    assert job.error == "held too long: waited 60 s for room under api (limit 0 active)"
+    assert job.finished_at == clock.now()
+    assert [error.reason for error in job.errors] == ["hold"]
+    assert (await get_group(store, group.id)).ended_at == clock.now()
+    clock.advance(3600)
+    assert [change.id for change in await store.expire_jobs()] == [patient]
+    assert await state(store, endless) is S.HELD
+
+
+async def test_time_before_a_job_is_due_or_paused_is_not_time_held(
+    store: Store, clock: FakeClock
+) -> None:
+    await limit(store, active=0)
+    scheduled = await add(store, limits=("api",), max_hold_seconds=60, delay=100)
+    paused = await add(store, limits=("api",), max_hold_seconds=60)
+    await store.pause_jobs([paused])
+    clock.advance(100)
+    await store.stage_jobs()
+    await store.resume_jobs([paused])
+    clock.advance(59)
+    assert await store.expire_jobs() == []
+    clock.advance(2)
+
+    assert {change.id for change in await store.expire_jobs()} == {scheduled, paused}
+
+
+async def test_limits_tell_what_is_in_use_and_what_is_held(store: Store) -> None:
+    await limit(store, active=2, per_second=50, burst=7, weight=2)
+    await add_many(store, 5, limits=("api", "host"))
+    await store.promote_jobs()
+    await claim_one(store)
+
+    assert await info(store) == LimitInfo("api", 2, 50, 7, 2, in_use=2, held=3)
+    assert await info(store, "host") == LimitInfo("host", in_use=2, held=3)
+    assert (await counts(store))[S.HELD] == 3
+
+
+async def test_finish_job_of_a_group_and_follow_ups_keep_their_limits(store: Store) -> None:
+    group = await make_group(store, then=row("then", limits=("api",)))
+    await add(store, group=group.id)
+    job = await claim_one(store)
+    await complete(store, job, then=(row("next", limits=("api",)),))
+
+    assert (await counts(store))[S.HELD] == 2
+    assert await store.promote_jobs() == 2
