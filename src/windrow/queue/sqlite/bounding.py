@@ -1,13 +1,17 @@
-"""Bounded queues: how many jobs may wait in one, and what happens to those that are too many."""
+"""Bounded queues: how many jobs may wait in one, and what happens to those that are too many.
+
+This is for the writer, whose transaction is rolled back if a queue is full. In a caller's, the
+insertion itself refuses before it writes anything.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from windrow.errors import QueueFull
-from windrow.queue.sqlite.inserting import Step, insert_now
+from windrow.queue.sqlite.inserting import insert_now
 from windrow.queue.sqlite.settling import cancel_now
 from windrow.queue.sqlite.work import Work, statement
 from windrow.queue.store import Inserted, JobRow
@@ -28,18 +32,6 @@ def insert_bounded(work: Work, rows: Sequence[JobRow]) -> list[Inserted]:
         reason = f"dropped: queue {bound['name']} is full ({bound['max_depth']})"
         cancel_now(work, oldest, reason)
     return inserted
-
-
-def keep_bounds(
-    rows: Sequence[JobRow], inserted: Sequence[Inserted]
-) -> Generator[Step, Sequence[Any], None]:
-    """The same in a caller's transaction, where nothing is dropped; after the insertion's steps."""
-    bounds = yield "find_bounds", {}
-    for bound in _concerned(bounds, rows, inserted):
-        [counted] = yield "count_unclaimed", {"queue": bound["name"]}
-        is_over = counted["depth"] > bound["max_depth"]
-        if is_over and bound["on_full"] != "drop_oldest":
-            raise _full(bound, counted["depth"], rows, inserted)
 
 
 def _concerned(

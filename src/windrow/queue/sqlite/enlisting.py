@@ -7,11 +7,10 @@ here ever waits.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from windrow.clock import Clock
-from windrow.queue.sqlite.bounding import keep_bounds
 from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.inserting import Step, insert_steps
 from windrow.queue.sqlite.work import PACKAGE, time_now
@@ -40,19 +39,16 @@ async def insert_jobs(tx: Any, rows: Sequence[JobRow], clock: Clock, path: str) 
 
 async def _insert(executor: Executor, rows: Sequence[JobRow], clock: Clock) -> list[Inserted]:
     await _run(executor, ("take_write_lock", {}))
-    inserted: list[Inserted] = await _take(executor, insert_steps(rows, time_now(clock)))
-    await _take(executor, keep_bounds(rows, inserted))
-    return inserted
-
-
-async def _take(executor: Executor, steps: Generator[Step, Sequence[Any], Any]) -> Any:
-    """Take steps one by one, and what they come to."""
+    steps = insert_steps(rows, time_now(clock), keeps_bounds=True)
+    found: Sequence[Row] = ()
     try:
         step = next(steps)
         while True:
-            step = steps.send(await _run(executor, step))
+            found = await _run(executor, step)
+            step = steps.send(found)
     except StopIteration as end:
-        return end.value
+        inserted: list[Inserted] = end.value
+        return inserted
 
 
 async def _run(executor: Executor, step: Step) -> Sequence[Row]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from windrow.errors import GroupEnded, GroupNotFound, InvalidJob
+from windrow.errors import GroupEnded, GroupNotFound, InvalidJob, QueueFull
 from windrow.queue.job import UNCLAIMED
 from windrow.queue.sqlite.rows import after, to_json, to_micros, to_state, to_time
 from windrow.queue.sqlite.work import Work, statement
@@ -63,8 +63,11 @@ def insert_now(work: Work, rows: Sequence[JobRow], *, drops: bool = False) -> li
         return inserted
 
 
-def insert_steps(rows: Sequence[JobRow], now: int, *, drops: bool = False) -> Steps:
-    """The whole insertion, one outcome per row."""
+def insert_steps(
+    rows: Sequence[JobRow], now: int, *, drops: bool = False, keeps_bounds: bool = False
+) -> Steps:
+    """The whole insertion, one outcome per row. `keeps_bounds`: refuse what a queue has no room for;
+    else that is seen to by the caller."""
     plan = _Plan(now, drops)
     if any(row.may_exist for row in rows):
         plan.add_known((yield _find_known(rows)))
@@ -74,6 +77,8 @@ def insert_steps(rows: Sequence[JobRow], now: int, *, drops: bool = False) -> St
     if any(row.unique is not None for row in wanted):
         plan.add_holders((yield _find_holders(wanted)))
     decided = [plan.decide(row) for row in rows]
+    if keeps_bounds:
+        yield from plan.keep_bounds()
     yield from plan.write()
     moments = {now: to_time(now)}  # most rows are due, and all new ones made, at the same moment
     return [_to_inserted(outcome, place, moments) for outcome, place in decided]
@@ -184,6 +189,18 @@ class _Plan:
         if run_at > self.now:
             return "scheduled"
         return "held" if row.limits else "ready"
+
+    def keep_bounds(self) -> Generator[Step, Sequence[Any], None]:
+        added = Counter(place.row.queue for place in self._new if place.row is not None)
+        for bound in (yield "find_bounds", {}):
+            if not added[bound["name"]] or bound["on_full"] == "drop_oldest":
+                continue
+            [counted] = yield "count_unclaimed", {"queue": bound["name"]}
+            if counted["depth"] + added[bound["name"]] > bound["max_depth"]:
+                may_wait = bound["on_full"] == "block"
+                raise QueueFull(
+                    bound["name"], counted["depth"], bound["max_depth"], may_wait=may_wait
+                )
 
     def write(self) -> Generator[Step, Sequence[Any], None]:
         if self._new:
