@@ -66,6 +66,15 @@ ONLY: dict[str, dict[str, str]] = {
         "add_limits": "there must be a row to lock there: SQLite has one writer",
         "list_carried_keys": "locks are taken in order there, so all keys must be known first",
         "count_slots": "one statement there: SQLite puts it together from smaller ones",
+        **dict.fromkeys(
+            [
+                *("list_due_leaves", "scan_leaf", "lock_leaf", "probe_leaf", "empty_leaf"),
+                *("lock_expired", "prune_jobs", "record_pruning"),
+            ],
+            "finished jobs lie in leaves by the hour there: SQLite has one table",
+        ),
+        "find_unused_blobs": "written before it is known whether the run may end there",
+        "measure_content": "free room is not told there: SQLite counts its free pages",
         "reserve_seqs": "COPY tells nothing back, so places are taken first",
         "share_queues": "a claim of several queues there locks no more than it takes",
     },

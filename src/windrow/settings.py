@@ -27,8 +27,17 @@ class Settings:
     database_url: str = _setting(
         "sqlite:///windrow.db", "Where jobs are kept: sqlite:///path or postgresql://…"
     )
+    database_direct_url: str = _setting(
+        "", "The same database past a pooler, for LISTEN; empty: database_url leads there directly"
+    )
     max_payload_bytes: int = _setting(4 * 1024 * 1024, "The largest payload taken, as JSON")
     max_result_bytes: int = _setting(64 * 1024 * 1024, "The largest result taken, as JSON")
+    archive_dir: str = _setting(
+        "", "A folder that finished jobs are written to before they are removed; empty: none"
+    )
+    max_disk_bytes: int = _setting(
+        0, "What the database may use before the oldest finished jobs go; 0: any amount"
+    )
 
 
 def load_settings(

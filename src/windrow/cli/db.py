@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from windrow.cli.output import DatabaseOption, JsonOption, age, print_json, print_table, run
 from windrow.queue.job import JobState
-from windrow.queue.store import QueueInfo
+from windrow.queue.store import Pruned, QueueInfo
 from windrow.services.database import database_status, migrate_database
+from windrow.services.jobs import prune_jobs
 from windrow.settings import load_settings
 
 app = typer.Typer(help="Make, upgrade and look at the database.", no_args_is_help=True)
@@ -47,6 +49,26 @@ def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None
             raise typer.Exit(_report(found.problem))
 
     run(work())
+
+
+@app.command()
+def prune(
+    archive: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Write jobs there first, as JSON lines.")
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove jobs and groups that are past their time now; workers do it all the time."""
+
+    async def work() -> Pruned:
+        return await prune_jobs(load_settings({"database_url": database}), archive)
+
+    pruned = run(work())
+    if as_json:
+        print_json({"jobs": pruned.jobs, "groups": pruned.groups})
+    else:
+        print(f"removed {pruned.jobs} jobs and {pruned.groups} groups")
 
 
 def print_queues(queues: Sequence[QueueInfo]) -> None:

@@ -1,4 +1,4 @@
-"""`windrow jobs`: looking at jobs."""
+"""`windrow jobs`: looking at jobs, and deleting finished ones."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from windrow.cli.output import (
     JsonOption,
     age,
     job_fields,
+    parse_duration,
     print_json,
     print_table,
     run,
 )
-from windrow.queue.job import Job
-from windrow.services.jobs import get_job, list_jobs
+from windrow.queue.job import Job, JobState
+from windrow.services.jobs import clean_jobs, get_job, list_jobs
 from windrow.settings import load_settings
 
-app = typer.Typer(help="List and show jobs.", no_args_is_help=True)
+app = typer.Typer(help="List, show and clean up jobs.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -102,6 +103,43 @@ def show(job_id: str, database: DatabaseOption = None, as_json: JsonOption = Fal
         )
         if line.traceback:
             print(line.traceback.rstrip())
+
+
+@app.command()
+def clean(
+    queue: Annotated[str | None, typer.Option(help="Only this queue.")] = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only completed, failed or cancelled ones.")
+    ] = None,
+    older_than: Annotated[
+        str, typer.Option(help="Only those that finished so long ago: 90s, 30m, 2h, 7d.")
+    ] = "0s",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete finished jobs now, whatever their retention."""
+    seconds = parse_duration(older_than)
+
+    async def work() -> dict[str, dict[JobState, int]]:
+        return await clean_jobs(
+            load_settings({"database_url": database}),
+            queue=queue,
+            state=state or None,
+            older_than=seconds,
+            dry_run=dry_run,
+        )
+
+    found = run(work())
+    total = sum(sum(counts.values()) for counts in found.values())
+    if as_json:
+        print_json({"jobs": total, "dry_run": dry_run, "queues": found})
+        return
+    print_table(
+        ["queue", "state", "jobs#"],
+        [(name, state, n) for name in sorted(found) for state, n in sorted(found[name].items())],
+    )
+    print(f"{total} jobs would be deleted" if dry_run else f"deleted {total} jobs")
 
 
 def tries(job: Job) -> str:

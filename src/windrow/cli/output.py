@@ -113,3 +113,18 @@ def age(moment: datetime | None) -> str:
 
 def _cell(value: object) -> str:
     return "-" if value is None else " ".join(str(value).split())
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from what people write: 90, 90s, 30m, 2h, 7d, 1.5h."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
+    try:
+        seconds = float(number) * _UNITS[unit]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a duration: write 90s, 30m, 2h or 7d") from None
+    if not 0 <= seconds < float("inf"):
+        raise typer.BadParameter(f"{text!r} is not a duration that can have passed")
+    return seconds

@@ -1,4 +1,5 @@
-"""Rules as pure functions: how long to wait before a failed job runs again, and unique keys.
+"""Rules as data and pure functions: how long to wait before a failed job runs again, how long
+finished ones are kept, and unique keys.
 
 A back-off policy takes the number of attempts that had failed *before* this one (0 at the first
 failure) and returns seconds. Presets have names that can be written in settings and decorators.
@@ -7,6 +8,7 @@ failure) and returns seconds. Presets have names that can be written in settings
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -46,6 +48,14 @@ PRESETS: Final[dict[str, Backoff]] = {
     "default": exponential(),
     "processing": exponential(base=30.0, cap=600.0, jitter=0.0),
     "none": fixed(0.0),
+}
+
+
+# How many seconds finished jobs are kept, by state; a group's are counted from its end.
+RETENTION_PRESETS: Final[dict[str, dict[str, float]]] = {
+    "nuq": {"completed": 3600, "failed": 6 * 3600, "cancelled": 3600},
+    "unified": {"completed": 86_400, "failed": 86_400, "cancelled": 86_400},
+    "archive": {"completed": math.inf, "failed": math.inf, "cancelled": math.inf},
 }
 
 

@@ -1,11 +1,12 @@
-"""Looking at jobs."""
+"""Looking at jobs, and removing finished ones."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from windrow.queue.job import Job
+from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Opening, Queue
+from windrow.queue.store import Pruned
 from windrow.settings import Settings
 
 
@@ -16,6 +17,8 @@ def open_queue(settings: Settings) -> Opening:
         migrate=False,
         max_payload=settings.max_payload_bytes,
         max_result=settings.max_result_bytes,
+        archive_dir=settings.archive_dir or None,
+        max_disk_bytes=settings.max_disk_bytes or None,
     )
 
 
@@ -29,3 +32,15 @@ async def get_job(settings: Settings, job_id: str) -> Job:
     """One job with everything it has. Raises JobNotFound."""
     async with open_queue(settings) as queue:
         return await queue.get(job_id)
+
+
+async def clean_jobs(settings: Settings, **wanted: Any) -> dict[str, dict[JobState, int]]:
+    """Delete finished jobs, or count them; the filters are those of `Queue.clean`."""
+    async with open_queue(settings) as queue:
+        return await queue.clean(**wanted)
+
+
+async def prune_jobs(settings: Settings, archive: str | None = None) -> Pruned:
+    """Remove what is past its time, and what is too much for the disk budget."""
+    async with open_queue(settings) as queue:
+        return await queue.prune(archive=archive)

@@ -2,4 +2,4 @@
 -- snapshot is sure to show the results that were written before the lock.
 DELETE FROM windrow.blob
  WHERE hash = ANY (:hashes::bytea[])
-   AND NOT EXISTS (SELECT FROM windrow.job WHERE job.result_hash = blob.hash)
+   AND NOT EXISTS (SELECT FROM windrow.job WHERE job.result_hash = blob.hash OFFSET 0)

@@ -1,4 +1,5 @@
--- Jobs by id with everything but their error history. :ids.
+-- Jobs by id with everything but their error history. :ids. A join could be planned to read all
+-- payloads: so many leaves may hold a job that the planner expects hundreds of them.
 SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attempts, job.crashes,
        job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at, job.started_at,
        job.finished_at,
@@ -10,9 +11,18 @@ SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attemp
        lease.token AS lease, lease.worker, lease.expires_at AS lease_expires_at,
        progress.percent, progress.message, progress.counters, progress.updated_at
   FROM windrow.job
-  JOIN windrow.job_payload AS stored ON stored.id = job.id
-  LEFT JOIN windrow.blob ON blob.hash = job.result_hash
-  LEFT JOIN windrow.lease ON lease.token = job.lease AND job.state = 'active'
-  LEFT JOIN windrow.job_progress AS progress ON progress.id = job.id
-  LEFT JOIN windrow.job_group ON job_group.id = job.group_id AND job.finished_at IS NOT NULL
+ CROSS JOIN LATERAL (
+       SELECT * FROM windrow.job_payload AS stored WHERE stored.id = job.id OFFSET 0) AS stored
+  LEFT JOIN LATERAL (
+       SELECT * FROM windrow.blob WHERE blob.hash = job.result_hash OFFSET 0) AS blob ON true
+  LEFT JOIN LATERAL (
+       SELECT * FROM windrow.lease
+        WHERE lease.token = job.lease AND job.state = 'active' OFFSET 0) AS lease ON true
+  LEFT JOIN LATERAL (
+       SELECT * FROM windrow.job_progress AS progress
+        WHERE progress.id = job.id OFFSET 0) AS progress ON true
+  LEFT JOIN LATERAL (
+       SELECT * FROM windrow.job_group
+        WHERE job_group.id = job.group_id AND job.finished_at IS NOT NULL
+       OFFSET 0) AS job_group ON true
  WHERE job.id = ANY (:ids::uuid[])

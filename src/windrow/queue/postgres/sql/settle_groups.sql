@@ -3,7 +3,8 @@
 -- is_closed, cancel_reason (null: not cancelled now); :now or null.
 -- Returns the groups that ended just now: id, state, root, cancel_reason, finish_job.
 -- A cancelled group ends with its last member even if it is held open; one that never had a member
--- ends only when it is closed or cancelled. Each change is also the progress of the root job.
+-- ends only when it is closed or cancelled. A group that has ended expires anew when the last member
+-- that was retried has. Each change is also the progress of the root job.
 -- The rows are read by a locking SELECT, which sees what the last transaction left; the snapshot
 -- of this statement may be older.
 WITH delta AS MATERIALIZED (
@@ -30,6 +31,7 @@ counted AS MATERIALIZED (
            former.is_cancelled OR delta.cancel_reason IS NOT NULL AS is_cancelled,
            coalesce(former.cancel_reason, delta.cancel_reason) AS cancel_reason,
            delta.is_closed,
+           delta.pending < 0 AS is_leaving,
            coalesce(:now::text::timestamptz, statement_timestamp()) AS now
       FROM former JOIN delta ON delta.id = former.id
 ),
@@ -52,7 +54,12 @@ settled AS (
            state = CASE WHEN NOT verdict.ends THEN job_group.state
                         WHEN verdict.is_cancelled THEN 'cancelled'
                         ELSE 'completed' END,
-           ended_at = CASE WHEN verdict.ends THEN verdict.now ELSE job_group.ended_at END
+           ended_at = CASE WHEN verdict.ends THEN verdict.now ELSE job_group.ended_at END,
+           expires_at = CASE WHEN verdict.pending > 0 OR job_group.retention_seconds = -1 THEN NULL
+                             WHEN verdict.ends OR (verdict.state <> 'active' AND verdict.is_leaving)
+                             THEN verdict.now + coalesce(job_group.retention_seconds, 86400)
+                                                * interval '1 second'
+                             ELSE job_group.expires_at END
       FROM verdict
      WHERE job_group.id = verdict.id
     RETURNING job_group.*, verdict.ends, verdict.now,

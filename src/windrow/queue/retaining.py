@@ -1,0 +1,202 @@
+"""The part of `Queue` that is about how long finished jobs are kept."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from windrow.errors import ArchiveFailed, InvalidJob
+from windrow.queue.archive import JsonlArchive
+from windrow.queue.checks import check_name, check_retention, check_seconds
+from windrow.queue.job import FINAL, JobState
+from windrow.queue.policy import RETENTION_PRESETS
+from windrow.queue.store import Archive, DiskUsage, JobFilter, Pruned, Retention, Store
+
+logger = logging.getLogger(__name__)
+
+PRUNE_SECONDS: Final = 60.0
+PRUNE_BATCH: Final = 5000
+TEND_BATCH: Final = 1000
+CLEAN_PAGE: Final = 500
+# Evicting stops a little below the budget, or it would have to begin again at once.
+EVICT_TO: Final = 0.95
+
+_UNSET: Final[Any] = object()
+_FINAL_STATES: Final = tuple(state for state in JobState if state in FINAL)
+
+Kept = float | timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What is done to old jobs without being asked: where they are archived (nowhere: None), and
+    how many bytes the database may take (any number: None)."""
+
+    archive_dir: str | os.PathLike[str] | None = None
+    max_disk_bytes: int | None = None
+
+
+class Retaining:
+    store: Store
+    _upkeep: Upkeep
+    _pruned_at: float = float("-inf")
+
+    async def set_retention(
+        self,
+        queue: str,
+        *,
+        preset: str | None = None,
+        completed: Kept = _UNSET,
+        failed: Kept = _UNSET,
+        cancelled: Kept = _UNSET,
+    ) -> Retention:
+        """Keep the jobs of a queue that finish from now on for so long after their finish: seconds
+        or a timedelta by state, `math.inf` for ever, None for the default (a day; a week if they
+        failed). A preset names all three: `"nuq"` 1 h, failed 6 h; `"unified"` a day; `"archive"`
+        for ever. What is not named stays as it was."""
+        name = check_name(queue, "queue")
+        given = {"completed": completed, "failed": failed, "cancelled": cancelled}
+        seconds = _preset(preset)
+        seconds |= {
+            state: check_retention(kept) for state, kept in given.items() if kept is not _UNSET
+        }
+        if not seconds:
+            raise InvalidJob("name a preset, or at least one of completed, failed and cancelled")
+        await self.store.set_retention(name, seconds)
+        return (await self.store.list_retention()).get(name, Retention())
+
+    async def retention(self) -> dict[str, Retention]:
+        """The queues for which a retention was set, with their seconds by state."""
+        return await self.store.list_retention()
+
+    async def prune(
+        self,
+        *,
+        archive: str | os.PathLike[str] | Archive | None = None,
+        max_disk_bytes: int | None = None,
+    ) -> Pruned:
+        """Remove jobs and groups that are past their time; `tend` does it about once a minute.
+
+        With `archive`, a folder, each job is written there first, one line of JSON. With
+        `max_disk_bytes`, jobs go before their time if the database takes more: those that finished
+        first, never live ones.
+        """
+        write = _archive(self._upkeep.archive_dir if archive is None else archive)
+        budget = self._upkeep.max_disk_bytes if max_disk_bytes is None else max_disk_bytes
+        jobs = groups = 0
+        while True:
+            pruned = await self.store.prune_jobs(PRUNE_BATCH, archive=write)
+            jobs, groups = jobs + pruned.jobs, groups + pruned.groups
+            if pruned.is_done:
+                break
+        if not budget:
+            return Pruned(jobs, groups)
+        evicted = await self._make_room(budget, write)
+        return Pruned(jobs + evicted.jobs, groups, evicted.bytes)
+
+    async def disk_usage(self) -> DiskUsage:
+        """What the database takes on the disk, in bytes."""
+        return await self.store.measure_disk()
+
+    async def clean(
+        self,
+        *,
+        queue: str | None = None,
+        state: JobState | str | Sequence[JobState | str] | None = None,
+        older_than: float | timedelta = 0.0,
+        dry_run: bool = False,
+    ) -> dict[str, dict[JobState, int]]:
+        """Delete finished jobs by hand: those of a queue, in these states, that finished longer ago
+        than `older_than`. With `dry_run` they are only counted. How many, by queue and state."""
+        wanted = JobFilter(
+            queue=None if queue is None else check_name(queue, "queue"), states=_finals(state)
+        )
+        now = self.store.clock.now() or datetime.now(UTC)
+        before = now - timedelta(seconds=check_seconds(older_than, "older_than") or 0.0)
+        counts: dict[str, dict[JobState, int]] = {}
+        after = None
+        while page := await self.store.list_jobs(wanted, after=after, limit=CLEAN_PAGE):
+            after = page[-1].id
+            old = [job for job in page if job.finished_at and job.finished_at <= before]
+            if not dry_run:
+                changes = await self.store.delete_jobs([job.id for job in old])
+                old = [job for job in old if changes[job.id].before in FINAL]
+            for job in old:
+                of_queue = counts.setdefault(job.queue, {})
+                of_queue[job.state] = of_queue.get(job.state, 0) + 1
+        return counts
+
+    async def _prune_if_due(self) -> None:
+        """Some of what `prune` does, so that nobody waits long; the rest is done the next time. An
+        archive that cannot be written keeps the jobs and stops nothing else."""
+        now = self.store.clock.now()
+        seconds = time.monotonic() if now is None else now.timestamp()
+        if seconds - self._pruned_at < PRUNE_SECONDS:
+            return
+        write = _archive(self._upkeep.archive_dir)
+        try:
+            pruned = await self.store.prune_jobs(TEND_BATCH, archive=write)
+            if not pruned.is_done:
+                return
+            self._pruned_at = seconds
+            if self._upkeep.max_disk_bytes:
+                await self._make_room(self._upkeep.max_disk_bytes, write)
+        except ArchiveFailed as error:
+            self._pruned_at = seconds
+            logger.error("old jobs are kept, because they cannot be archived: %s", error)
+
+    async def _make_room(self, budget: int, archive: Archive | None) -> Pruned:
+        """Remove the oldest finished jobs until the database fits into its budget."""
+        usage = await self.store.measure_disk()
+        if usage.total <= budget:
+            return Pruned()
+        # The files are too large; but room that is free in them will be used again.
+        used = (await self.store.measure_disk(exact=True)).used
+        if used <= budget:
+            return Pruned()
+        jobs = freed = 0
+        wanted = used - int(budget * EVICT_TO)
+        while freed < wanted:
+            evicted = await self.store.evict_jobs(wanted - freed, archive=archive)
+            if not evicted.jobs:
+                break
+            jobs, freed = jobs + evicted.jobs, freed + evicted.bytes
+        logger.warning(
+            "the database uses %d bytes of the %d it may: removed the %d oldest finished jobs "
+            "before their time, about %d bytes%s",
+            *(used, budget, jobs, freed),
+            "" if freed >= wanted else "; what is left is not finished and stays",
+        )
+        return Pruned(jobs, bytes=freed)
+
+
+def _preset(name: str | None) -> dict[str, int | None]:
+    if name is None:
+        return {}
+    if name not in RETENTION_PRESETS:
+        known = ", ".join(sorted(RETENTION_PRESETS))
+        raise InvalidJob(f"no retention preset named {name!r}; there are: {known}")
+    return {state: check_retention(kept) for state, kept in RETENTION_PRESETS[name].items()}
+
+
+def _archive(given: str | os.PathLike[str] | Archive | None) -> Archive | None:
+    """A folder is written to as JSON lines; anything else does its own writing."""
+    if isinstance(given, str | os.PathLike):
+        return JsonlArchive(given) if given else None
+    return given
+
+
+def _finals(state: JobState | str | Sequence[JobState | str] | None) -> tuple[JobState, ...]:
+    """The states to clean; only finished jobs can be."""
+    if state is None:
+        return _FINAL_STATES
+    listed = (state,) if isinstance(state, str) else tuple(state)
+    for one in listed:
+        if one not in _FINAL_STATES:
+            raise InvalidJob(f"only finished jobs are cleaned: {', '.join(_FINAL_STATES)}")
+    return tuple(JobState(one) for one in listed)

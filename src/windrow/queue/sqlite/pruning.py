@@ -1,0 +1,84 @@
+"""Retention: removing what is past its time, and what there is no room for.
+
+Everything is done in small steps of one transaction each, so that other writers need not wait long.
+Freed pages are used again by new jobs; the file does not shrink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from windrow.queue.sqlite.changing import delete_results
+from windrow.queue.sqlite.looking import get_jobs
+from windrow.queue.sqlite.rows import to_json
+from windrow.queue.sqlite.work import Work, statement
+from windrow.queue.store import Archive, DiskUsage, Pruned, Retention
+
+MOST_PER_STEP: Final = 500
+
+
+def set_retention(work: Work, queue: str, seconds: Mapping[str, int | None]) -> None:
+    values: dict[str, Any] = {"name": queue}
+    for state in ("completed", "failed", "cancelled"):
+        values |= {state: seconds.get(state), f"has_{state}": state in seconds}
+    work.run("set_retention", values)
+
+
+def list_retention(work: Work) -> dict[str, Retention]:
+    return {name: Retention(*seconds) for name, *seconds in work.rows("list_retention", {})}
+
+
+def prune_jobs(work: Work, limit: int, archive: Archive | None) -> Pruned:
+    """One step: expired jobs first, then those of an expired group, then the group itself."""
+    ended = work.rows("find_expired_jobs", {"now": work.now, "limit": limit})
+    if ended:
+        return Pruned(_remove(work, ended, archive), is_done=False)
+    groups = work.rows("find_expired_groups", {"now": work.now, "limit": 1})
+    if not groups:
+        return Pruned()
+    [[group_id]] = groups
+    members = work.rows("find_expired_members", {"group_id": group_id, "limit": limit})
+    if len(members) < limit:
+        work.run("delete_groups", {"ids": to_json([group_id])})
+    removed = _remove(work, members, archive)
+    return Pruned(removed, int(len(members) < limit), is_done=False)
+
+
+def evict_jobs(work: Work, ids: Sequence[str], archive: Archive | None) -> Pruned:
+    """Remove finished jobs before their time."""
+    found = work.named_rows(statement("find_finished"), {"ids": to_json(ids)})
+    ended = [(row["seq"], row["id"], row["queue"], row["state"]) for row in found]
+    return Pruned(_remove(work, ended, archive))
+
+
+def find_oldest(work: Work, wanted: int) -> tuple[list[str], int]:
+    """The ids of the jobs to evict first, as many as make up the bytes wanted, and their size."""
+    ids, total = [], 0
+    for job_id, size in work.rows("find_oldest_finished", {"limit": MOST_PER_STEP}):
+        if total >= wanted:
+            break
+        ids.append(job_id)
+        total += size
+    return ids, total
+
+
+def measure_disk(work: Work) -> DiskUsage:
+    [found] = work.rows("measure_disk", {})
+    return DiskUsage(*map(int, found))
+
+
+def _remove(work: Work, ended: Sequence[Any], archive: Archive | None) -> int:
+    """Remove finished jobs with all that is kept of them. The archive is written before, and if
+    that fails nothing is removed."""
+    if not ended:
+        return 0
+    if archive is not None:
+        archive(list(get_jobs(work, [job_id for _, job_id, *_ in ended]).values()))
+    gone = to_json([seq for seq, *_ in ended])
+    for name in ("remove_finished", "delete_payloads", "delete_errors", "delete_progress"):
+        work.run(name, {"seqs": gone})
+    delete_results(work, gone)
+    for _, _, queue, state in ended:
+        work.counts[queue, state] -= 1
+    return len(ended)
