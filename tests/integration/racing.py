@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tests.builders import completion, row, snooze, wish
+from windrow.errors import QueueFull
 from windrow.queue.job import Job, JobState
+from windrow.queue.limits import make_room
 from windrow.queue.store import Store, open_store
 
 LARGEST_BATCH = 25
@@ -56,9 +58,11 @@ async def finish(
     return list(finished.claimed)
 
 
-async def is_over(store: Store) -> bool:
+async def is_over(store: Store, *also: JobState) -> bool:
+    """Whether no job is ready or active, or in one of these states."""
+    unfinished = {JobState.READY, JobState.ACTIVE, *also}
     found = [info.counts for info in await store.list_queues()]
-    return not any(JobState.READY in counts or JobState.ACTIVE in counts for counts in found)
+    return not any(unfinished & counts.keys() for counts in found)
 
 
 async def drain_and_hold(store: Store, *, log: str, hold: int, seconds: int) -> None:
@@ -79,6 +83,45 @@ async def insert_keys(store: Store, *, keys: list[str], mode: str) -> None:
         [inserted] = await store.insert_jobs([row(unique=key, on_conflict=mode)])
         outcomes.append((inserted.outcome, inserted.id))
     say(outcomes)
+
+
+async def hammer(store: Store, *, seed: int, seconds: int = 60) -> None:
+    """Run limited jobs, a few milliseconds each, until none is left."""
+    dice = random.Random(seed)
+    while True:
+        claim = wish(dice.randint(1, 4), seconds=seconds, worker=f"worker-{seed}")
+        jobs = await store.claim_jobs(claim)
+        if jobs:
+            await asyncio.sleep(dice.uniform(0, 0.004))
+            back = {job.id for job in jobs if job.runs == 1 and dice.random() < 0.05}
+            ends = [snooze(job) if job.id in back else completion(job) for job in jobs]
+            await store.finish_jobs(ends)
+            await make_room(store, [job.limits for job in jobs])
+            continue
+        await store.rescue_jobs()
+        if not await store.promote_jobs():
+            if await is_over(store, JobState.HELD):
+                return
+            await asyncio.sleep(IDLE_SECONDS)
+
+
+async def claim_and_hold(store: Store, *, seconds: int) -> None:
+    """Sit on all that can be had until killed."""
+    held = await store.claim_jobs(wish(100, seconds=seconds, worker="victim"))
+    say([job.id for job in held])
+    await asyncio.Event().wait()
+
+
+async def insert_bounded(store: Store, *, tries: int) -> None:
+    """Insert one by one, and tell how many were taken."""
+    taken = 0
+    for _ in range(tries):
+        try:
+            await store.insert_jobs([row()])
+        except QueueFull:
+            continue
+        taken += 1
+    say(taken)
 
 
 def say(what: Any) -> None:
