@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from datetime import timedelta
 
@@ -27,6 +28,8 @@ from tests.builders import (
     states,
     wish,
 )
+from tests.callers import Caller
+from tests.conftest import OpenAnother
 from windrow.clock import FakeClock
 from windrow.queue.job import JobState
 from windrow.queue.limits import WINDOW
@@ -442,3 +445,49 @@ async def test_finish_job_of_a_group_and_follow_ups_keep_their_limits(store: Sto
 
     assert (await counts(store))[S.HELD] == 2
     assert await store.promote_jobs() == 2
+
+
+@pytest.mark.requires("many_machines")
+async def test_open_transaction_of_a_caller_keeps_nobody_of_the_key_waiting(
+    store: Store, caller: Caller
+) -> None:
+    """N6: it has inserted jobs of the key, and replaced one; the key's other jobs run on."""
+    await limit(store, active=2)
+    await add(store, limits=("api",), unique="k", priority=9)
+    free = await add_many(store, 3, limits=("api",))
+    rows = [
+        *(row(limits=("api",)) for _ in range(3)),
+        row(limits=("api",), unique="k", on_conflict="replace"),
+    ]
+    await store.insert_jobs(rows, tx=caller.connection)
+
+    async with asyncio.timeout(5):
+        await limit(store, active=3)
+        assert await store.promote_jobs() == 2  # the one it replaces is passed over
+        first, second = await claim(store, 5)
+        await complete(store, first)
+        assert await store.promote_jobs(["api"]) == 1
+        assert {first.id, second.id} < set(free)
+    await caller.commit()
+    assert (await counts(store))[S.HELD] == 4
+
+
+async def test_claims_and_promotions_at_once_keep_to_the_limit(
+    store: Store, open_another: OpenAnother
+) -> None:
+    await limit(store, active=3)
+    await add_many(store, 60, limits=("api", "host"))
+    others = [store, await open_another(), await open_another()]
+
+    async def run(one: Store) -> int:
+        most = 0
+        while True:
+            await one.promote_jobs()
+            jobs = await claim(one, 2)
+            if not jobs and not (await counts(one)).get(S.HELD):
+                return most
+            most = max(most, (await info(one)).in_use)
+            for job in jobs:
+                await complete(one, job)
+
+    assert max(await asyncio.gather(*(run(one) for one in others))) <= 3

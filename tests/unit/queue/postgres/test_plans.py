@@ -53,6 +53,12 @@ HOT: dict[str, dict[str, Any]] = {
     "promote_followers": {"keys": None, "limit": 1000, "now": None},
     "rescue_jobs": {"limit": 1000, "now": None},
     "extend_leases": {"tokens": [new_id()], "seconds": None, "now": None},
+    "list_held_keys": {"after": "", "limit": 200},
+    "list_carried_keys": {"keys": ["a", "b"], "look": 200},
+    "find_held": {"keys": ["a", "b"], "wants": [25, 25]},
+    "count_slots": {"keys": ["a", "b"], "now": None},
+    "promote_jobs": {"jobs": json.dumps([{"id": new_id(), "keys": ["a"]}])},
+    "find_overdue": {"limit": 1000, "now": None},
     "find_applied": {"ids": _RUNS["ids"], "tokens": _RUNS["tokens"]},
 }
 LISTS = {
@@ -85,6 +91,9 @@ async def fill(url: str, jobs: int) -> None:
     try:
         await store.migrate()
         await store.insert_jobs([row(delay=3600 if n % 3 == 0 else 0) for n in range(jobs)])
+        limited = [row(limits=(f"key-{n % 50}",), max_hold_seconds=60) for n in range(jobs // 5)]
+        await store.insert_jobs(limited)
+        await store.promote_jobs()
         claimed = await claim(store, jobs // 10)
         ends = [failure(job) if n % 20 == 0 else completion(job) for n, job in enumerate(claimed)]
         await store.finish_jobs(ends)
@@ -162,6 +171,39 @@ def test_due_schedules_are_found_by_their_time(connection: Any) -> None:
 
     assert "schedule_due" in {node.get("Index Name") for node in found}
     assert not {"Sort", "Seq Scan"} & {node["Node Type"] for node in found}
+
+
+@pytest.mark.parametrize("name", ["list_held_keys", "list_carried_keys", "find_held"])
+def test_held_jobs_are_found_by_their_fairness_key(connection: Any, name: str) -> None:
+    found = plan(connection, name, HOT[name])
+    used = {node["Index Name"] for node in found if node.get("Relation Name") == "job_live"}
+
+    assert used == {"job_live_held"}
+
+
+def test_what_is_in_use_is_counted_by_slot_and_id(connection: Any) -> None:
+    found = plan(connection, "count_slots", HOT["count_slots"])
+
+    assert {node["Index Name"] for node in found if "Index Name" in node} == {
+        "job_slot_pkey",
+        "job_live_pkey",
+    }
+
+
+def test_overdue_jobs_are_found_by_how_long_they_may_wait(connection: Any) -> None:
+    found = plan(connection, "find_overdue", HOT["find_overdue"])
+    used = {node["Index Name"] for node in found if node.get("Relation Name") == "job_live"}
+
+    assert used == {"job_live_hold"}
+
+
+@pytest.mark.parametrize("name", ["claim_jobs", "complete_and_claim"])
+def test_parked_keys_are_listed_once_by_their_index(connection: Any, name: str) -> None:
+    found = plan(connection, name, HOT[name])
+    parked = [node for node in found if node.get("Relation Name") == "job_limit"]
+
+    # Once for each of the three looks, and not for each job.
+    assert [node["Index Name"] for node in parked] == ["job_limit_parked"] * 3
 
 
 @pytest.mark.parametrize("wanted", LISTS)

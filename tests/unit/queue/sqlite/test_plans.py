@@ -113,3 +113,39 @@ def test_lists_of_bad_ends_use_their_index(database: sqlite3.Connection, state: 
 
     assert "windrow_job_finished_state (state=? AND id<?)" in steps
     assert "TEMP B-TREE" not in steps
+
+
+def test_fairness_keys_are_found_by_stepping_through_the_index(
+    database: sqlite3.Connection,
+) -> None:
+    steps = plan(database, statement("list_held_keys"))
+
+    assert "SEARCH j USING INDEX windrow_job_live_held (fair_key>?)" in steps
+    assert "SCAN j" not in steps
+
+
+def test_held_jobs_of_a_key_are_read_in_their_order(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("find_held"))
+
+    assert "windrow_job_live USING INDEX windrow_job_live_held (fair_key=?)" in steps
+    assert "TEMP B-TREE" not in steps
+
+
+def test_what_is_in_use_is_counted_by_slot_and_seq(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("find_slots"))
+
+    assert "SEARCH s USING PRIMARY KEY (key=?)" in steps
+    assert "SEARCH j USING INTEGER PRIMARY KEY (rowid=?)" in steps
+
+
+def test_overdue_jobs_are_found_by_how_long_they_may_wait(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("find_overdue"))
+
+    assert "SEARCH j USING INDEX windrow_job_live_hold (max_hold_seconds=? AND run_at<?)" in steps
+    assert "SCAN j" not in steps
+
+
+def test_parked_keys_are_listed_by_their_index(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("claim_jobs"))
+
+    assert "windrow_job_limit USING INDEX windrow_job_limit_parked" in steps
