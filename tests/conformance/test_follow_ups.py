@@ -149,6 +149,25 @@ async def test_follower_takes_the_place_before_a_follow_up_may(store: Store, end
     assert await state(store, follower.id) == JobState.READY
 
 
+async def test_root_of_an_ended_group_frees_its_key_for_its_own_follow_up(store: Store) -> None:
+    root = await add_and_claim(store, unique="key")
+    group = await make_group(store, root=root.id)
+    await store.close_group(group.id)
+    finished = await complete(store, root, then=(row(unique="key"),))
+
+    assert outcomes(finished) == ["inserted"]
+    assert await state(store, root.id) == JobState.COMPLETED
+
+
+async def test_waiting_root_keeps_its_key_from_its_own_follow_up(store: Store) -> None:
+    root = await add_and_claim(store, unique="key")
+    await make_group(store, root=root.id)
+    finished = await complete(store, root, then=(row(unique="key"),))
+
+    assert [(one.outcome, one.id) for one in finished.then] == [("existing", root.id)]
+    assert await state(store, root.id) == JobState.WAITING
+
+
 async def test_follow_up_may_be_a_follower(store: Store) -> None:
     running = await add_and_claim(store, unique="key")
     job = await add_and_claim(store)
@@ -221,9 +240,8 @@ async def test_follow_up_for_a_group_that_ends_with_its_root_is_dropped(store: S
     found = await get_group(store, group.id)
 
     assert await state(store, root.id) == JobState.FAILED
-    assert found.state == "cancelled"
-    assert found.pending == 0
-    assert len(finished.then) == 1
+    assert (found.state, found.pending) == ("cancelled", 0)
+    assert outcomes(finished) == ["dropped"]
 
 
 async def test_follow_ups_may_be_claimed_in_the_same_call(store: Store) -> None:

@@ -167,10 +167,14 @@ class Work:
     async def settle(self) -> None:
         """Do all that follows. Called once, before the transaction commits."""
         while self._freed_keys or self._orphaned or self._waiting or self._deltas:
+            await self._hand_on_places()
+            await self._settle_groups()
+
+    async def _hand_on_places(self) -> None:
+        while self._freed_keys or self._orphaned or self._waiting:
             await self._promote_followers()
             await self._cancel_orphaned()
             await self._end_waiting_roots()
-            await self._settle_groups()
 
     async def _promote_followers(self) -> None:
         if not self._freed_keys:
@@ -239,8 +243,9 @@ class Work:
     async def insert_follow_ups(self, rows: Sequence[JobRow]) -> list[Inserted]:
         """Insert rows that must not fail the transaction: those for groups that take no more are
         dropped. Their members are counted when the work is settled."""
-        # Who waits for a key that was freed goes before a newcomer.
-        await self._promote_followers()
+        # Who waits for a freed key goes before a newcomer, and a group that goes down with its root
+        # takes none.
+        await self._hand_on_places()
         wanted = {row.group for row in rows if row.group is not None}
         open_groups = await self._open_groups(wanted) if wanted else set()
         kept = [row for row in rows if row.group is None or row.group in open_groups]
