@@ -73,6 +73,14 @@ class Asyncpg:
         await self.connection.close()
 
 
+class PooledAsyncpg(Asyncpg):
+    """As an application must connect through a pooler: without prepared statements."""
+
+    @classmethod
+    async def open(cls, url: str) -> Asyncpg:
+        return cls(await asyncpg.connect(url, statement_cache_size=0))
+
+
 class Psycopg:
     """Begins a transaction by itself at the first statement."""
 
@@ -97,6 +105,12 @@ class Psycopg:
 
     async def close(self) -> None:
         self.connection.close()
+
+
+class PooledPsycopg(Psycopg):
+    @classmethod
+    async def open(cls, url: str) -> Psycopg:
+        return cls(psycopg.connect(url, prepare_threshold=None))
 
 
 class PsycopgAsync:
@@ -187,4 +201,5 @@ CALLERS: dict[str, dict[str, Any]] = {
         "sqlalchemy": Sqlalchemy,
         "sqlalchemy-async": SqlalchemyAsync,
     },
+    "pgbouncer": {"asyncpg": PooledAsyncpg, "psycopg": PooledPsycopg},
 }

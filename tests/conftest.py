@@ -5,7 +5,9 @@ to the workers, so it lives exactly as long as the run, whatever happens to a wo
 xdist it starts when the first test asks for it.
 
 A test that asks for `store` (or `store_url`) runs once for each store named by `--store`, every
-time on a database of its own, copied from one that was migrated once.
+time on a database of its own, copied from one that was migrated once. `pgbouncer` is the Postgres
+store behind a pooler in transaction mode; unless told otherwise, the conformance tests run there
+too, apart from the long ones.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from typing import Any, Protocol
 import hypothesis
 import pytest
 
+from tests import pgbouncer
 from tests.callers import CALLERS
+from tests.pgbouncer import Bouncer, find_pgbouncer
 from tests.postgres_server import (
     Server,
     choose_server,
@@ -32,8 +36,13 @@ from tests.postgres_server import (
 from windrow.clock import Clock, FakeClock
 from windrow.queue.store import Store, open_store
 
-STORES = ("sqlite", "postgres")
+STORES = ("sqlite", "postgres", "pgbouncer")
+EVERYWHERE = ("sqlite", "postgres")
+# What the pooler changes shows in any test of a verb; these try many thousands of calls.
+TOO_LONG_FOR_PGBOUNCER = ("test_model.py", "test_storm.py")
+CONFORMANCE = Path(__file__).parent / "conformance"
 SERVER = pytest.StashKey[Server]()
+BOUNCER = pytest.StashKey[Bouncer]()
 
 # "ci" draws the same examples every time; WINDROW_HYPOTHESIS=explore looks for new ones.
 hypothesis.settings.register_profile("ci", derandomize=True, print_blob=True, deadline=None)
@@ -51,8 +60,8 @@ OpenAnother = Callable[..., Awaitable[Store]]
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--store",
-        default=",".join(STORES),
-        help=f"which stores to test, with commas between (default: {','.join(STORES)})",
+        help=f"which of the stores {', '.join(STORES)} to test, with commas between (default: "
+        f"{','.join(EVERYWHERE)}, and pgbouncer in the conformance tests)",
     )
 
 
@@ -63,28 +72,39 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    stores = _chosen_stores(metafunc.config)
+    stores = _chosen_stores(metafunc.config) or _usual_stores(metafunc.definition.path)
     if "caller_kind" in metafunc.fixturenames:
         pairs = [(store, kind) for store in stores for kind in CALLERS[store]]
-        metafunc.parametrize(("store_name", "caller_kind"), pairs)
-    elif "store_name" in metafunc.fixturenames:
-        metafunc.parametrize("store_name", stores)
+        metafunc.parametrize(("tested_store", "caller_kind"), pairs)
+    elif "tested_store" in metafunc.fixturenames:
+        metafunc.parametrize("tested_store", stores)
 
 
 def _chosen_stores(config: pytest.Config) -> list[str]:
-    chosen = [name.strip() for name in config.getoption("--store").split(",")]
+    """The stores named by `--store`; none if it was not given."""
+    given: str = config.getoption("--store") or ""
+    chosen = [name.strip() for name in given.split(",") if name.strip()]
     if unknown := set(chosen) - set(STORES):
         raise pytest.UsageError(f"--store: no store named {', '.join(sorted(unknown))}")
     return chosen
+
+
+def _usual_stores(path: Path) -> tuple[str, ...]:
+    is_short = path.name not in TOO_LONG_FOR_PGBOUNCER
+    return STORES if path.is_relative_to(CONFORMANCE) and is_short else EVERYWHERE
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Runs in the xdist controller, once for each worker."""
     node.workerinput["postgres_url"] = _running_server(node.config).url()
+    bouncer = _running_bouncer(node.config)
+    node.workerinput["pgbouncer_url"] = bouncer.url(pgbouncer.CONSOLE) if bouncer else None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    if bouncer := config.stash.get(BOUNCER, None):
+        bouncer.stop()
     if server := config.stash.get(SERVER, None):
         server.stop()
 
@@ -97,11 +117,32 @@ def _running_server(config: pytest.Config) -> Server:
     return config.stash[SERVER]
 
 
+def _running_bouncer(config: pytest.Config) -> Bouncer | None:
+    """The bouncer in front of the server; None where the program is not installed."""
+    if BOUNCER not in config.stash and (program := find_pgbouncer()):
+        bouncer = Bouncer(_running_server(config).url(), program)
+        bouncer.start()
+        config.stash[BOUNCER] = bouncer
+    return config.stash.get(BOUNCER, None)
+
+
 @pytest.fixture(scope="session")
 def postgres_url(request: pytest.FixtureRequest) -> str:
     """The maintenance database, as a superuser: the place to create databases from."""
     handed_down: dict[str, str] | None = getattr(request.config, "workerinput", None)
     return handed_down["postgres_url"] if handed_down else _running_server(request.config).url()
+
+
+@pytest.fixture(scope="session")
+def pgbouncer_url(request: pytest.FixtureRequest) -> str:
+    """The console of a pgbouncer in transaction mode, in front of the tests' Postgres."""
+    handed_down: dict[str, str | None] | None = getattr(request.config, "workerinput", None)
+    if handed_down:
+        url = handed_down["pgbouncer_url"]
+    else:
+        bouncer = _running_bouncer(request.config)
+        url = bouncer.url(pgbouncer.CONSOLE) if bouncer else None
+    return url or pytest.skip(pgbouncer.MISSING)
 
 
 @pytest.fixture
@@ -151,14 +192,29 @@ def _migrate(url: str) -> None:
 
 
 @pytest.fixture
+def store_name(tested_store: str) -> str:
+    """The store whose code is tested: behind a pooler it is the Postgres one."""
+    return "postgres" if tested_store == "pgbouncer" else tested_store
+
+
+@pytest.fixture
+def way_in(tested_store: str, request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """Call it with the URL of a database for the one that the store under test is to use."""
+    if tested_store != "pgbouncer":
+        return lambda url: url
+    bouncer_url: str = request.getfixturevalue("pgbouncer_url")
+    return lambda url: pgbouncer.through(bouncer_url, url)
+
+
+@pytest.fixture
 def make_store_url(
-    store_name: str, request: pytest.FixtureRequest, tmp_path: Path
+    store_name: str, way_in: Callable[[str], str], request: pytest.FixtureRequest, tmp_path: Path
 ) -> Callable[[], str]:
     """Call it for the URL of another fresh, migrated database of the store under test."""
     if store_name == "postgres":
         template: str = request.getfixturevalue("postgres_template")
         make: MakeDatabase = request.getfixturevalue("make_database")
-        return lambda: make(template)
+        return lambda: way_in(make(template))
 
     source: Path = request.getfixturevalue("sqlite_template")
     numbers = iter(range(1_000_000))

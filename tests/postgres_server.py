@@ -146,7 +146,7 @@ class PostgresServer:
         self.port = 0
         self._binaries = binaries
         self._settings = settings
-        self._account = _unprivileged_account()
+        self._account = unprivileged_account()
         self._password = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -232,7 +232,7 @@ class PostgresServer:
     def _launch(self, programs: Path) -> None:
         # Between choosing a free port and Postgres binding it, somebody else may take it.
         for _ in range(PORT_TRIES):
-            self.port = _free_port()
+            self.port = free_port()
             self._process = self._spawn(programs)
             if self._answers():
                 return
@@ -253,7 +253,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for pytest, which then stops us in order
-                preexec_fn=_stop_with_parent(),
+                preexec_fn=stop_with_parent(),
                 **self._privileges(),
             )
 
@@ -319,7 +319,17 @@ def drop_database(server_url: str, url: str) -> None:
         sql.Identifier(database_name(url))
     )
     with psycopg.connect(server_url, autocommit=True) as connection:
+        _end_sessions(connection, database_name(url))
         connection.execute(statement)
+
+
+def _end_sessions(connection: psycopg.Connection[Any], dbname: str) -> None:
+    """FORCE does this by itself, but then looks only every 100 ms whether they have gone, and a
+    pooler leaves some to every database."""
+    deadline = time.monotonic() + 1.0
+    end_them = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+    while connection.execute(end_them, [dbname]).rowcount and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 def database_name(url: str) -> str:
@@ -330,7 +340,7 @@ def with_database(url: str, dbname: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{dbname}"))
 
 
-def _unprivileged_account() -> pwd.struct_passwd | None:
+def unprivileged_account() -> pwd.struct_passwd | None:
     """Who runs the cluster when we are root; None when we are nobody special ourselves."""
     if os.geteuid() != 0:
         return None
@@ -355,20 +365,20 @@ def _fast_folder() -> Path | None:
     return MEMORY_FOLDER if has_room and not found.f_flag & os.ST_NOEXEC else None
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 
 
-def _stop_with_parent() -> Callable[[], None] | None:
+def stop_with_parent(how: signal.Signals = signal.SIGINT) -> Callable[[], None] | None:
     """Have Linux shut the server down if the test process dies without stopping it."""
     if sys.platform != "linux":
         return None
     libc = ctypes.CDLL(None)
     pr_set_pdeathsig = 1
-    return lambda: libc.prctl(pr_set_pdeathsig, signal.SIGINT)
+    return lambda: libc.prctl(pr_set_pdeathsig, how)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.builders import counted, tallied
 from tests.callers import CALLERS, Caller
+from tests.pgbouncer import without_options
 from windrow.queue.store import Store
 
 RunSql = Callable[[str], list[tuple[Any, ...]]]
@@ -24,11 +25,12 @@ async def store(store: Store) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-def empty_url(store_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def empty_url(
+    store_name: str, way_in: Callable[[str], str], request: pytest.FixtureRequest, tmp_path: Path
+) -> str:
     """A database with nothing in it."""
     if store_name == "postgres":
-        url: str = request.getfixturevalue("make_database")()
-        return url
+        return way_in(request.getfixturevalue("make_database")())
     return f"sqlite:///{tmp_path / 'empty.db'}"
 
 
@@ -50,7 +52,8 @@ def run_sql(store_name: str, store_url: str) -> Iterator[RunSql]:
 
 def connect_beside(store_name: str, url: str) -> Any:
     if store_name == "postgres":
-        return psycopg.connect(url, autocommit=True)
+        # Never prepared: what is run beside a store behind a pooler goes through it as well.
+        return psycopg.connect(without_options(url), autocommit=True, prepare_threshold=None)
     return sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
 
 
@@ -61,9 +64,9 @@ def parameter(store_name: str) -> str:
 
 
 @pytest.fixture
-async def caller(store_name: str, caller_kind: str, store_url: str) -> AsyncIterator[Caller]:
+async def caller(tested_store: str, caller_kind: str, store_url: str) -> AsyncIterator[Caller]:
     """An application's own connection, with a transaction begun."""
-    opened: Caller = await CALLERS[store_name][caller_kind].open(store_url)
+    opened: Caller = await CALLERS[tested_store][caller_kind].open(without_options(store_url))
     await opened.begin()
     yield opened
     await opened.close()

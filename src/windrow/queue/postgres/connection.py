@@ -1,16 +1,16 @@
 """Connections to Postgres: a pool, transactions that are tried again, errors that are ours.
 
-No session state is kept between transactions, so this works behind a pooler in transaction mode;
-there, `?statement_cache_size=0` switches off named prepared statements (at a price: they are the
-largest single saving).
+No session state is kept between transactions, so this works behind a pooler in transaction mode,
+if the URL says so: `?pooled=true` switches off named prepared statements (at a price: they are the
+largest single saving) and what is set when connecting. See docs/guides/poolers.md.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -24,8 +24,8 @@ from windrow.queue.transactions import AsyncpgExecutor, Executor
 
 # Plans are made once, perhaps while the queue is empty, and must be good for a million rows: by
 # index, whatever the statistics say. Measured in docs/decisions/0001-storage-shape.md. They are
-# given when connecting, which some poolers do not allow: those want `?statement_cache_size=0`
-# anyway, and then every statement is planned for what is there.
+# given when connecting, which poolers do not allow; behind one there are no plans to keep either:
+# every statement is planned for its values and for what is there.
 PLANNER_SETTINGS: Final = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
@@ -42,6 +42,25 @@ T = TypeVar("T")
 Connection = Any  # asyncpg's connection, or its proxy from the pool
 Row = Mapping[str, Any]
 
+# Whether the planner settings came through: some poolers drop them without a word. In one message
+# and without a prepared statement, so that it works behind anything.
+_SETTINGS_DROPPED: Final = "WR001"
+_SETTINGS_ARRIVED: Final = f"""
+    DO $$ BEGIN
+        IF current_setting('plan_cache_mode') <> '{PLANNER_SETTINGS["plan_cache_mode"]}' THEN
+            RAISE 'the settings given when connecting did not arrive'
+                USING ERRCODE = '{_SETTINGS_DROPPED}';
+        END IF;
+    END $$
+"""
+# A prepared statement that is there already; one that is not there.
+_POOLER_CODES: Final = {"42P05", "26000", _SETTINGS_DROPPED}
+# The element types of arrays that statements take or return, with some to spare.
+_ARRAYS_OF: Final = (
+    *("bool", "int2", "int4", "int8", "float8", "numeric", "text", "bytea"),
+    *("uuid", "json", "jsonb", "date", "timestamptz", "interval"),
+)
+
 TRIES: Final = 5
 ACQUIRE_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 10.0
@@ -54,48 +73,78 @@ class PoolOptions:
     pool_size: int = 10
     statement_cache_size: int = 200
     connect_timeout: int = 10
+    pooled: bool = False
+
+    @property
+    def is_behind_pooler(self) -> bool:
+        """Whether two transactions of one connection may run in two sessions of the server."""
+        return self.pooled or self.statement_cache_size == 0
+
+    def for_driver(self) -> dict[str, Any]:
+        return {
+            "min_size": 1,
+            "max_size": max(1, self.pool_size),
+            "timeout": self.connect_timeout,
+            "max_cached_statement_lifetime": 0,
+            # Without a cache asyncpg names no statement, and sends it whole each time.
+            "statement_cache_size": 0 if self.is_behind_pooler else self.statement_cache_size,
+            "server_settings": {} if self.is_behind_pooler else PLANNER_SETTINGS,
+            "init": _learn_types if self.is_behind_pooler else None,
+        }
 
 
 def parse_url(url: str) -> tuple[str, PoolOptions]:
     """The URL for the driver, and what in it was for us."""
     parts = urlsplit(url)
-    ours: dict[str, int] = {}
+    ours: dict[str, Any] = {}
     rest = []
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in PoolOptions.__dataclass_fields__:
             rest.append((name, value))
-        elif value.isdecimal():
-            ours[name] = int(value)
         else:
-            raise ConfigError(f"{name} in the database URL must be a number, not {value!r}")
+            ours[name] = _parse_option(name, value)
     return urlunsplit(parts._replace(query=urlencode(rest))), PoolOptions(**ours)
+
+
+def _parse_option(name: str, value: str) -> int | bool:
+    if name == "pooled":
+        if value not in ("true", "false"):
+            raise ConfigError(f"{name} in the database URL must be true or false, not {value!r}")
+        return value == "true"
+    if not value.isdecimal():
+        raise ConfigError(f"{name} in the database URL must be a number, not {value!r}")
+    return int(value)
 
 
 class Database:
     """A pool of connections. One statement commits by itself; several make a transaction."""
 
-    def __init__(self, pool: asyncpg.Pool[Any]) -> None:
+    def __init__(self, pool: asyncpg.Pool[Any], *, is_behind_pooler: bool = False) -> None:
         self._pool = pool
+        self._is_behind_pooler = is_behind_pooler
         self._lent: set[Connection] = set()
 
     @classmethod
     async def open(cls, url: str) -> Self:
         dsn, options = parse_url(url)
-        with wrapped_errors():
+        with wrapped_errors(), pooler_noticed(options.is_behind_pooler):
             try:
-                pool = await asyncpg.create_pool(
-                    dsn,
-                    min_size=1,
-                    max_size=max(1, options.pool_size),
-                    statement_cache_size=options.statement_cache_size,
-                    max_cached_statement_lifetime=0,
-                    timeout=options.connect_timeout,
-                    reset=_leave_as_it_is,
-                    server_settings=PLANNER_SETTINGS if options.statement_cache_size else {},
-                )
+                pool = await asyncpg.create_pool(dsn, reset=_leave_as_it_is, **options.for_driver())
             except (ValueError, asyncpg.ClientConfigurationError) as error:
                 raise ConfigError(f"the database URL is not valid: {error}") from error
-        return cls(pool)
+            database = cls(pool, is_behind_pooler=options.is_behind_pooler)
+            if not options.is_behind_pooler:
+                await database.check_settings()
+        return database
+
+    async def check_settings(self) -> None:
+        """Close, and raise ConfigError, if what was set when connecting is not in force."""
+        try:
+            async with self.connection() as connection:
+                await connection.execute(_SETTINGS_ARRIVED)
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Close every connection; what was left open on a lent one is rolled back."""
@@ -124,8 +173,12 @@ class Database:
         of which one plan for all values would use no index."""
         async with self.connection() as connection, connection.transaction():
             await connection.execute(USUAL_PLANNING)
-            planned = await connection.prepare(statement.numbered)
-            found: list[Row] = await planned.fetch(*statement.bind(values))
+            found: list[Row]
+            if self._is_behind_pooler:  # no names there, and unnamed statements are planned anyway
+                found = await connection.fetch(statement.numbered, *statement.bind(values))
+            else:
+                planned = await connection.prepare(statement.numbered)
+                found = await planned.fetch(*statement.bind(values))
             return found
 
     async def in_transaction(self, work: Callable[[Executor], Awaitable[T]]) -> T:
@@ -139,13 +192,13 @@ class Database:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        with wrapped_errors():
+        with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
             async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
                 yield connection
 
     async def lend(self) -> Connection:
         """A connection to be given back with `take_back`."""
-        with wrapped_errors():
+        with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
             connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
         self._lent.add(connection)
         return connection
@@ -161,6 +214,26 @@ class Database:
                 await self._pool.release(connection)
 
 
+@contextmanager
+def pooler_noticed(is_declared: bool) -> Iterator[None]:
+    """Tell what to do when there is a pooler between us and the server that nobody told us of."""
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        if is_declared or not _is_poolers_doing(error):
+            raise
+        raise ConfigError(
+            "there seems to be a pooler between Windrow and the database: add ?pooled=true to the "
+            f"database URL ({error.args[0]}, SQLSTATE {error.sqlstate})"
+        ) from error
+
+
+def _is_poolers_doing(error: asyncpg.PostgresError) -> bool:
+    if error.sqlstate == "08P01":
+        return "unsupported startup parameter" in str(error)
+    return error.sqlstate in _POOLER_CODES
+
+
 async def retried(once: Callable[[], Awaitable[T]]) -> T:
     """The transaction was rolled back as a whole, so it may simply be done again."""
     for tried in range(TRIES - 1):
@@ -169,6 +242,17 @@ async def retried(once: Callable[[], Awaitable[T]]) -> T:
         except StoreConflict:
             await asyncio.sleep(random.uniform(0, 0.01 * 2**tried))
     return await once()
+
+
+async def _learn_types(connection: Connection) -> None:
+    """asyncpg asks about an array type when it first meets it, and sets `jit` for the session while
+    it does: here that is undone, so that whoever has the session next finds it as it was."""
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        await connection.fetch(f"SELECT {', '.join(f'NULL::{name}[]' for name in _ARRAYS_OF)}")
+    finally:
+        await transaction.rollback()
 
 
 async def _leave_as_it_is(connection: Connection) -> None:
