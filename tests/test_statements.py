@@ -64,7 +64,6 @@ ONLY: dict[str, dict[str, str]] = {
             ("lock_limits", "lock_bounds"), "rows are locked there: SQLite has one writer"
         ),
         "add_limits": "there must be a row to lock there: SQLite has one writer",
-        "list_carried_keys": "locks are taken in order there, so all keys must be known first",
         "count_slots": "one statement there: SQLite puts it together from smaller ones",
         **dict.fromkeys(
             [

@@ -236,6 +236,22 @@ async def test_idle_rate_saves_up_no_more_than_its_burst(store: Store, clock: Fa
     assert await store.promote_jobs() == 4
 
 
+async def test_jobs_that_lay_ready_leave_no_room_for_as_many_more(
+    store: Store, clock: FakeClock
+) -> None:
+    """Nobody looked while they lay there: when they start, their tokens are not there twice."""
+    await limit(store, per_second=1, burst=5)
+    await add_many(store, 30, limits=("api",))
+    await store.promote_jobs()
+    clock.advance(3600)
+    for job in await claim(store, 5):
+        await complete(store, job)
+
+    assert await store.promote_jobs() == 0
+    clock.advance(1)
+    assert await store.promote_jobs() == 1
+
+
 async def test_slow_rate_lets_one_go_each_time(store: Store, clock: FakeClock) -> None:
     await limit(store, per_second=0.1)
     await add_many(store, 3, limits=("api",))

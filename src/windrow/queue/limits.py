@@ -44,6 +44,8 @@ class Limit:
     turn: float = 0.0
     ready: int = 0
     in_use: int = 0  # ready or active
+    started: int = 0  # since the last refill
+    last_started_at: datetime | None = None
 
     @property
     def most_ready(self) -> int | None:
@@ -53,16 +55,28 @@ class Limit:
         return max(1, math.ceil(self.per_second)) if self.burst is None else self.burst
 
     def refill(self, now: datetime) -> None:
-        """Add the tokens of the time since the last refill. Tokens and ready jobs together, which
-        is what may start at once, are at most the burst."""
+        """Add the tokens of the time since the last refill.
+
+        Jobs that lay ready take their tokens' place in the bucket until they start, for they may
+        all start at once: up to the last start, tokens and ready and started jobs together are at
+        most the burst. So starts in any time t are at most burst + per_second · t.
+        """
         if self.per_second is None or self.most_ready is None:
             return
         if self.tokens is None or self.refilled_at is None:
             self.tokens, self.refilled_at = float(self.most_ready), now
-        elapsed = max(0.0, (now - self.refilled_at).total_seconds())
-        grown = self.tokens + elapsed * self.per_second
-        self.tokens = max(0.0, min(grown, float(self.most_ready - self.ready)))
-        self.refilled_at = max(now, self.refilled_at)
+        if self.started and self.last_started_at is not None:
+            self._fill(self.last_started_at, self.most_ready - self.ready - self.started)
+            self.started = 0
+        self._fill(now, self.most_ready - self.ready)
+
+    def _fill(self, until: datetime, most: int) -> None:
+        assert self.per_second is not None
+        assert self.tokens is not None
+        assert self.refilled_at is not None
+        elapsed = max(0.0, (until - self.refilled_at).total_seconds())
+        self.tokens = max(0.0, min(self.tokens + elapsed * self.per_second, float(most)))
+        self.refilled_at = max(until, self.refilled_at)
 
     def room(self, now: datetime) -> float:
         """How many jobs more may carry this key; after `refill`."""

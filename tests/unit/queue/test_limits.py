@@ -106,21 +106,24 @@ def test_clock_that_goes_back_takes_no_tokens_and_gives_none_twice() -> None:
 @given(
     per_second=st.floats(0.1, 50),
     burst=st.integers(1, 20),
-    steps=st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=60),
+    steps=st.lists(st.tuples(st.floats(0, 3), st.booleans(), st.booleans()), max_size=60),
 )
 def test_starts_in_any_time_are_at_most_the_burst_and_what_the_rate_gives(
-    per_second: float, burst: int, steps: list[tuple[float, bool]]
+    per_second: float, burst: int, steps: list[tuple[float, bool, bool]]
 ) -> None:
     limit = Limit("a", per_second=per_second, burst=burst)
     starts: list[float] = []
     at = 0.0
-    for wait, is_claimed in steps:
+    for wait, is_claimed, is_evaluated in steps:
         at += wait
         now = NOW + timedelta(seconds=at)
-        limit.refill(now)
-        limit.ready += len(choose_jobs({"a": limit}, {"a": jobs(100, "a")}, now, 100))
+        if is_evaluated:
+            limit.refill(now)
+            limit.ready += len(choose_jobs({"a": limit}, {"a": jobs(100, "a")}, now, 100))
         if is_claimed:
             starts += [at] * limit.ready
+            if limit.ready:
+                limit.started, limit.last_started_at = limit.started + limit.ready, now
             limit.ready = 0
     for n, first in enumerate(starts):
         for m, last in enumerate(starts[n:], 1):

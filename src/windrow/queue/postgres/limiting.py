@@ -39,6 +39,7 @@ class Limiting(Verbs):
                 weight=row.weight,
             )
             limits, _ = await _lock(work, [row.key])
+            await _save(work, limits)
             await _demote(work, limits[row.key])
 
         await self._transact(do)
@@ -117,14 +118,17 @@ async def _promote(
 
 
 async def _lock(work: Work, keys: Sequence[str]) -> tuple[dict[str, Limit], datetime]:
-    """The keys that are there, locked, with what they have in use, and the time."""
+    """The keys that are there, locked, with what they have in use, and the time. They must be
+    saved: starts that were seen now are not seen again."""
     locked = await work.run("lock_limits", keys=sorted(keys))
     limits = {row["key"]: _to_limit(row) for row in locked}
-    *counts, last = await work.run("count_slots", keys=list(limits))
+    times = [one.refilled_at if one.per_second else None for one in limits.values()]
+    *counts, last = await work.run("count_slots", keys=list(limits), times=times)
     now: datetime = last["now"]
     for row in counts:
-        limits[row["key"]].ready = row["ready"]
-        limits[row["key"]].in_use = row["in_use"]
+        limit = limits[row["key"]]
+        limit.ready, limit.in_use = row["ready"], row["in_use"]
+        limit.started, limit.last_started_at = row["started"], row["last_started_at"]
     for limit in limits.values():
         limit.refill(now)
     return limits, now

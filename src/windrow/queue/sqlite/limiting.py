@@ -38,7 +38,9 @@ def set_limit(work: Work, row: LimitRow) -> None:
             "weight": row.weight,
         },
     )
-    limit = _read_limits(work, [row.key])[row.key]
+    limits = _count(work, _read_limits(work, [row.key]))
+    _save(work, limits)
+    limit = limits[row.key]
     if surplus := limit.surplus():
         _demote(work, row.key, surplus)
 
@@ -92,7 +94,16 @@ def promote_jobs(work: Work, keys: Sequence[str], limit: int) -> int:
     firsts = sorted(set(keys))
     spare = max(1, min(LOOK_AHEAD, limit, 5 * limit // max(1, len(firsts))))
     now = to_time(work.now)
-    limits = _read_limits(work, firsts)
+    carried = {
+        key
+        for first in firsts
+        for (key,) in work.rows("list_carried_keys", {"key": first, "look": spare})
+    }
+    if not carried:
+        return 0
+    limits = _count(work, _read_limits(work, sorted(carried)))
+    firsts = [key for key in firsts if key in limits]
+    spare = spare if len(limits) > len(firsts) else 0
     waiting: dict[str, list[Held]] = {}
     found: dict[str, tuple[int, str]] = {}
     for key in firsts:
@@ -101,8 +112,6 @@ def promote_jobs(work: Work, keys: Sequence[str], limit: int) -> int:
             rows = work.rows("find_held", {"key": key, "limit": min(room, limit) + spare})
             waiting[key] = [Held(id, tuple(msgspec.json.decode(keys))) for _, id, _, keys in rows]
             found |= {id: (seq, queue) for seq, id, queue, _ in rows}
-    others = {key for jobs in waiting.values() for job in jobs for key in job.keys} - set(limits)
-    limits |= _read_limits(work, sorted(others))
     chosen = choose_jobs(limits, waiting, now, limit)
     _save(work, limits)
     _promote(work, chosen, found)
@@ -126,19 +135,30 @@ def _promote(work: Work, chosen: Sequence[Held], found: dict[str, tuple[int, str
 
 
 def _read_limits(work: Work, keys: Sequence[str]) -> dict[str, Limit]:
-    """Keys with what they have in use. A slot of a job that is in use no more is removed."""
+    """Keys with their settings."""
     limits = {key: Limit(key) for key in keys}
     wanted = {"keys": to_json(list(keys))}
     for row in work.named_rows(statement("get_limits"), wanted):
         times = {name: to_optional_time(row[name]) for name in ("refilled_at", "parked_until")}
         limits[row["key"]] = Limit(**dict(row) | times)
+    return limits
+
+
+def _count(work: Work, limits: dict[str, Limit]) -> dict[str, Limit]:
+    """Add what keys have in use, and refill them. A slot of a job that is in use no more is
+    removed. They must be saved: starts that were seen now are not seen again."""
     stale = []
-    for key, seq, state in work.rows("find_slots", wanted):
-        if state is None:
+    for key, seq, state, started_at in work.rows("find_slots", {"keys": to_json(list(limits))}):
+        limit = limits[key]
+        if state not in ("ready", "active"):
             stale.append({"key": key, "seq": seq})
-            continue
-        limits[key].in_use += 1
-        limits[key].ready += state == "ready"
+        else:
+            limit.in_use += 1
+            limit.ready += state == "ready"
+        started = to_optional_time(started_at)
+        if started is not None and limit.refilled_at is not None and started > limit.refilled_at:
+            limit.started += 1
+            limit.last_started_at = max(started, limit.last_started_at or started)
     work.run_many("drop_slots", stale)
     for limit in limits.values():
         limit.refill(to_time(work.now))
