@@ -360,6 +360,23 @@ async def test_root_that_is_gone_leaves_its_group_whole(store: Store, clock: Fak
     assert (await get_group(store, group.id)).counts == {JobState.COMPLETED: 1}
 
 
+async def test_root_whose_group_is_gone_may_have_another(store: Store, clock: FakeClock) -> None:
+    root = await add_and_claim(store)
+    former = await make_group(store, root=root.id)
+    await fail(store, root)
+    clock.advance(DAY)
+    await prune(store)
+    assert await store.get_group(former.id) is None
+    assert (await get(store, root.id)).root_of is None
+
+    await store.retry_jobs([root.id])
+    again = await claim_one(store)
+    group = await make_group(store, root=root.id)
+    await add(store, group=group.id)
+    await complete(store, again)
+    assert await state(store, root.id) == JobState.WAITING
+
+
 async def test_group_with_a_member_that_runs_again_expires_from_its_new_end(
     store: Store, clock: FakeClock
 ) -> None:

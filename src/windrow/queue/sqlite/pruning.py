@@ -40,7 +40,7 @@ def prune_jobs(work: Work, limit: int, archive: Archive | None) -> Pruned:
     [[group_id]] = groups
     members = work.rows("find_expired_members", {"group_id": group_id, "limit": limit})
     if len(members) < limit:
-        work.run("delete_groups", {"ids": to_json([group_id])})
+        _remove_group(work, group_id)
     removed = _remove(work, members, archive)
     return Pruned(removed, int(len(members) < limit), is_done=False)
 
@@ -66,6 +66,13 @@ def find_oldest(work: Work, wanted: int) -> tuple[list[str], int]:
 def measure_disk(work: Work) -> DiskUsage:
     [found] = work.rows("measure_disk", {})
     return DiskUsage(*map(int, found))
+
+
+def _remove_group(work: Work, group_id: str) -> None:
+    gone = {"ids": to_json([group_id])}
+    for table in ("windrow_job_live", "windrow_job_finished"):
+        work.run_given(statement("unset_roots").format(table=table), gone)
+    work.run("delete_groups", gone)
 
 
 def _remove(work: Work, ended: Sequence[Any], archive: Archive | None) -> int:
