@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from windrow.queue.job import FINAL, UNCLAIMED, JobState
-from windrow.queue.store import Finish, GroupRow, JobRow
+from windrow.queue.limits import Held, Limit, choose_jobs
+from windrow.queue.store import FOREVER, Finish, GroupRow, JobRow, LimitRow
 
 S = JobState
+DAY = timedelta(days=1)
 
 
 @dataclass(slots=True)
@@ -37,6 +39,16 @@ class MJob:
     attempts: int = 0
     crashes: int = 0
     runs: int = 0
+    limits: tuple[str, ...] = ()
+    max_hold: int | None = None
+    retention: int | None = None
+    expires_at: datetime | None = None
+    place: int | None = None  # given by a promotion; else the job stands where its seq is
+    started_at: datetime | None = None
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return -self.priority, self.seq if self.place is None else self.place
 
     @property
     def is_live(self) -> bool:
@@ -54,6 +66,7 @@ class MGroup:
     is_cancelled: bool = False
     is_paused: bool = False
     state: str = "active"
+    expires_at: datetime | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -83,6 +96,9 @@ class Model:
     paused_queues: set[str] = field(default_factory=set)
     finish_jobs: list[str] = field(default_factory=list)  # ids, born when their group ended
     touched: list[str] = field(default_factory=list)  # groups that may end with this verb
+    left: set[str] = field(default_factory=set)  # groups that a live member left in this verb
+    retention: dict[tuple[str, str], int | None] = field(default_factory=dict)  # by queue, state
+    limits: dict[str, Limit] = field(default_factory=dict)
 
     # inserting
 
@@ -144,13 +160,16 @@ class Model:
             queue=row.queue,
             kind=row.kind,
             priority=row.priority,
-            state=S.HELD if is_follower else self.due_state(self.due_at(row)),
+            state=S.HELD if is_follower else self.due_state(self.due_at(row), row.limits),
             run_at=self.due_at(row),
             max_crashes=row.max_crashes,
             unique=row.unique,
             tenant=row.tenant,
             group=row.group,
             is_follower=is_follower,
+            limits=row.limits,
+            max_hold=row.max_hold_seconds,
+            retention=row.retention_seconds,
         )
         self.jobs[job.id] = job
         if job.group is not None:
@@ -163,14 +182,18 @@ class Model:
         old.kind, old.queue, old.priority = row.kind, row.queue, row.priority
         old.run_at, old.max_crashes = self.due_at(row), row.max_crashes
         old.attempts = old.crashes = 0
-        old.state = S.HELD if old.is_follower else self.due_state(old.run_at)
+        old.limits, old.max_hold = row.limits, row.max_hold_seconds
+        old.retention = row.retention_seconds
+        old.state = S.HELD if old.is_follower else self.due_state(old.run_at, old.limits)
         return "replaced", old.id
 
     def due_at(self, row: JobRow) -> datetime:
         return row.run_at or self.now + timedelta(seconds=row.delay)
 
-    def due_state(self, run_at: datetime) -> JobState:
-        return S.READY if run_at <= self.now else S.SCHEDULED
+    def due_state(self, run_at: datetime, limits: tuple[str, ...]) -> JobState:
+        if run_at > self.now:
+            return S.SCHEDULED
+        return S.HELD if limits else S.READY
 
     # claiming
 
@@ -183,12 +206,14 @@ class Model:
             and (queues is None or job.queue in queues)
             and job.queue not in self.paused_queues
             and not (job.group and self.groups[job.group].is_paused)
+            and not any(self.is_parked(key) for key in job.limits)
         ]
-        return sorted(found, key=lambda job: (-job.priority, job.seq))
+        return sorted(found, key=lambda job: job.order)
 
     def claim(self, job: MJob, token: str, seconds: int) -> None:
         job.state, job.token = S.ACTIVE, token
         job.runs += 1
+        job.started_at = self.now
         self.leases[token] = MLease(self.now + timedelta(seconds=seconds), seconds)
 
     def renew(self, token: str) -> set[str]:
@@ -231,7 +256,7 @@ class Model:
         if stop_as == S.CANCELLED or self.follower_of(job) is not None:
             self._end(job, S.CANCELLED)
         else:
-            job.state = stop_as or self.due_state(job.run_at)
+            job.state = stop_as or self.due_state(job.run_at, job.limits)
 
     def rescue(self) -> set[str]:
         """The ids of the jobs whose lease has run out."""
@@ -248,6 +273,8 @@ class Model:
             if job.crashes >= job.max_crashes and job.stop_as is None:
                 self._end(job, S.FAILED)
             else:
+                if job.limits:
+                    job.run_at = max(job.run_at, self.now)
                 self._go_back(job)
         return {job.id for job in late}
 
@@ -256,7 +283,7 @@ class Model:
             job for job in self.jobs.values() if job.state == S.SCHEDULED and job.run_at <= self.now
         ]
         for job in due:
-            job.state = S.READY
+            job.state = self.due_state(job.run_at, job.limits)
         return len(due)
 
     # ends, and what they bring about
@@ -268,32 +295,41 @@ class Model:
             self._promote(follower)
         if job.root_of is not None and state in (S.FAILED, S.CANCELLED):
             self.cancel_group(self.groups[job.root_of])
-        self._touch(job.group)
+        job.expires_at = self._expiry(job)
+        self._touch(job.group, is_left=True)
 
     def _promote(self, follower: MJob) -> None:
         follower.is_follower = False
+        if follower.limits:
+            follower.run_at = max(follower.run_at, self.now)
         if follower.state == S.HELD:
-            follower.state = self.due_state(follower.run_at)
+            follower.state = self.due_state(follower.run_at, follower.limits)
 
     def pending(self, group_id: str) -> int:
         return sum(job.group == group_id and job.is_live for job in self.jobs.values())
 
-    def _touch(self, group_id: str | None) -> None:
+    def _touch(self, group_id: str | None, *, is_left: bool = False) -> None:
         if group_id is not None:
             self.touched.append(group_id)
+            if is_left:
+                self.left.add(group_id)
 
     def settle(self) -> None:
         """The end of every verb: groups with nothing left to wait for end, which may end others."""
         while self.touched:
             group = self.groups[self.touched.pop()]
+            if group.has_ended and group.id in self.left and not self.pending(group.id):
+                group.expires_at = self.now + DAY
             if group.has_ended or self.pending(group.id):
                 continue
             is_used_up = group.had_members and not group.is_open
             if is_used_up or group.is_closed or group.is_cancelled:
                 self._end_group(group)
+        self.left.clear()
 
     def _end_group(self, group: MGroup) -> None:
         group.state = "cancelled" if group.is_cancelled else "completed"
+        group.expires_at = self.now + DAY
         if group.then is not None:
             self.finish_jobs.append(group.then.id)
             self._insert_new(group.then, self.next_seq(), is_follower=False)
@@ -302,7 +338,9 @@ class Model:
             self._end(root, S.CANCELLED if group.is_cancelled else S.COMPLETED)
 
     def next_seq(self) -> int:
-        return 1 + max((job.seq for job in self.jobs.values()), default=0)
+        """Behind everybody: places and seqs are of the same numbers."""
+        places = [max(job.seq, job.place or 0) for job in self.jobs.values()]
+        return 1 + max(places, default=0)
 
     # groups
 
@@ -357,7 +395,9 @@ class Model:
         if job.state == S.ACTIVE and job.stop_as == S.PAUSED:
             job.stop_as = None
         elif job.state == S.PAUSED:
-            job.state = S.HELD if job.is_follower else self.due_state(job.run_at)
+            job.state = S.HELD if job.is_follower else self.due_state(job.run_at, job.limits)
+            if job.limits and not job.is_follower:
+                job.run_at = max(job.run_at, self.now)
 
     def retry(self, job: MJob, seq: int) -> str | None:
         """The id of the job that is in the way, if one is."""
@@ -366,11 +406,15 @@ class Model:
             if holder is not None:
                 return holder.id
             job.attempts = job.crashes = 0
-            job.state, job.run_at, job.seq = S.READY, self.now, seq
+            job.run_at, job.seq = self.now, seq
+            job.state = self.due_state(self.now, job.limits)
             job.token = job.stop_as = None
             job.is_follower = False
+            job.expires_at = None
+            if job.group is not None:
+                self.groups[job.group].expires_at = None
         elif job.state == S.SCHEDULED:
-            job.state, job.run_at = S.READY, self.now
+            job.state, job.run_at = self.due_state(self.now, job.limits), self.now
         return None
 
     def delete(self, job: MJob) -> bool:
@@ -380,8 +424,91 @@ class Model:
         del self.jobs[job.id]
         if follower is not None:
             self._promote(follower)
-        self._touch(job.group)
+        self._touch(job.group, is_left=job.is_live)
         return True
+
+    # limits
+
+    def is_parked(self, key: str) -> bool:
+        until = self.limits[key].parked_until if key in self.limits else None
+        return until is not None and until > self.now
+
+    def held(self) -> dict[str, list[MJob]]:
+        """Jobs that wait for room by their first key, best first."""
+        found: dict[str, list[MJob]] = {}
+        for job in sorted(self.live(), key=lambda job: job.order):
+            if job.state == S.HELD and not job.is_follower:
+                found.setdefault(job.limits[0], []).append(job)
+        return found
+
+    def promote(self, keys: Iterable[str] | None) -> list[MJob]:
+        waiting = self.held()
+        if keys is not None:
+            waiting = {key: jobs for key, jobs in waiting.items() if key in set(keys)}
+        carried = sorted({key for jobs in waiting.values() for job in jobs for key in job.limits})
+        limits = {key: self._evaluate(key) for key in carried}
+        given = {key: [Held(job.id, job.limits) for job in jobs] for key, jobs in waiting.items()}
+        chosen = [self.jobs[one.id] for one in choose_jobs(limits, given, self.now, 1000)]
+        for place, job in enumerate(chosen, self.next_seq()):
+            job.state, job.place = S.READY, place
+        return chosen
+
+    def set_limit(self, row: LimitRow) -> None:
+        limit = self.limits.setdefault(row.key, Limit(row.key))
+        limit.active, limit.per_second = row.active, row.per_second
+        limit.burst, limit.weight = row.burst, row.weight
+        surplus = self._evaluate(row.key).surplus()
+        ready = [job for job in self.live() if job.state == S.READY and row.key in job.limits]
+        for job in sorted(ready, key=lambda job: job.order, reverse=True)[:surplus]:
+            job.state = S.HELD
+
+    def _evaluate(self, key: str) -> Limit:
+        """A key with what it has in use now, refilled."""
+        limit = self.limits.setdefault(key, Limit(key))
+        of_key = [job for job in self.jobs.values() if key in job.limits]
+        limit.ready = sum(job.state == S.READY for job in of_key)
+        limit.in_use = limit.ready + sum(job.state == S.ACTIVE for job in of_key)
+        since = limit.refilled_at or self.now
+        starts = [job.started_at for job in of_key if job.started_at and job.started_at > since]
+        limit.started, limit.last_started_at = len(starts), max(starts, default=None)
+        limit.refill(self.now)
+        return limit
+
+    def expire(self) -> set[str]:
+        late = [
+            job
+            for jobs in self.held().values()
+            for job in jobs
+            if job.max_hold is not None and job.run_at + timedelta(seconds=job.max_hold) <= self.now
+        ]
+        for job in late:
+            self._end(job, S.FAILED)
+        return {job.id for job in late}
+
+    # retention
+
+    def _expiry(self, job: MJob) -> datetime | None:
+        """When a job that has just ended expires; None: never, or with its group."""
+        if job.group is not None:
+            return None
+        seconds = job.retention
+        if seconds is None:
+            seconds = self.retention.get((job.queue, job.state))
+        if seconds is None:
+            return self.now + (7 * DAY if job.state == S.FAILED else DAY)
+        return None if seconds == FOREVER else self.now + timedelta(seconds=seconds)
+
+    def expiry(self, job: MJob) -> datetime | None:
+        """When a job may be removed."""
+        if job.is_live:
+            return None
+        return job.expires_at if job.group is None else self.groups[job.group].expires_at
+
+    def remove_group(self, group: MGroup) -> None:
+        del self.groups[group.id]
+        root = self.jobs.get(group.root or "")
+        if root is not None and root.root_of == group.id:
+            root.root_of = None
 
     # looking
 

@@ -10,6 +10,7 @@ import asyncio
 import copy
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import pytest
@@ -30,10 +31,22 @@ from windrow.clock import FakeClock
 from windrow.errors import WindrowError
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
-from windrow.queue.store import Claim, Finish, GroupRow, Inserted, JobRow, Store, open_store
+from windrow.queue.limits import Limit
+from windrow.queue.store import (
+    FOREVER,
+    Claim,
+    Finish,
+    GroupRow,
+    Inserted,
+    JobRow,
+    LimitRow,
+    Store,
+    open_store,
+)
 
 T = TypeVar("T")
 S = JobState
+SLACK = timedelta(hours=1)  # a store may keep jobs so much longer
 
 # Examples of so many steps, sized so that both stores together take well under a minute.
 STEPS = 40
@@ -58,6 +71,9 @@ class Wanted:
     group: int | None
     lease: int | None
     max_crashes: int
+    limits: tuple[str, ...]
+    max_hold: int | None
+    retention: int | None
 
 
 WANTED = st.builds(
@@ -71,7 +87,11 @@ WANTED = st.builds(
     group=st.none() | st.integers(0, 5),
     lease=st.sampled_from([None, None, 20]),
     max_crashes=st.sampled_from([1, 2, 5]),
+    limits=st.sampled_from([(), (), ("x",), ("y",), ("x", "z"), ("y", "z")]),
+    max_hold=st.sampled_from([None, None, 30]),
+    retention=st.sampled_from([None, None, 0, 7200, FOREVER]),
 )
+KEYS = st.sampled_from(["x", "y", "z"])
 ENDS = st.sampled_from([S.COMPLETED, S.COMPLETED, S.FAILED, S.CANCELLED, S.READY, S.READY])
 
 
@@ -157,6 +177,9 @@ class StoreMachine(RuleBasedStateMachine):
             group=None if group and wanted.unique and self.is_closing(group) else group,
             lease_seconds=wanted.lease,
             max_crashes=wanted.max_crashes,
+            limits=wanted.limits,
+            max_hold_seconds=wanted.max_hold if wanted.limits else None,
+            retention_seconds=wanted.retention,
         )
 
     def is_closing(self, group_id: str) -> bool:
@@ -269,6 +292,102 @@ class StoreMachine(RuleBasedStateMachine):
         assert {change.id for change in self.run(self.store.rescue_jobs())} == rescued
         for job_id, job in self.run(self.store.get_jobs(list(rescued))).items():
             self.model.jobs[job_id].run_at = job.run_at  # kept or now: the store's choice
+
+    # limits
+
+    @rule(keys=st.none() | st.lists(KEYS, min_size=1, max_size=2))
+    def promote(self, keys: list[str] | None) -> None:
+        promoted = self.model.promote(keys)
+
+        assert self.run(self.store.promote_jobs(keys)) == len(promoted)
+
+    @rule(
+        key=KEYS,
+        active=st.sampled_from([None, 0, 1, 2]),
+        per_second=st.sampled_from([None, 0.5, 2.0]),
+        burst=st.sampled_from([None, 1, 3]),
+        weight=st.sampled_from([1.0, 3.0]),
+    )
+    def set_limit(
+        self,
+        key: str,
+        active: int | None,
+        per_second: float | None,
+        burst: int | None,
+        weight: float,
+    ) -> None:
+        limit = LimitRow(key, active, per_second, burst if per_second else None, weight)
+        self.model.set_limit(limit)
+        self.run(self.store.set_limit(limit))
+
+    @rule(key=KEYS)
+    def remove_limit(self, key: str) -> None:
+        self.model.limits.pop(key, None)
+        self.run(self.store.remove_limit(key))
+
+    @rule(key=KEYS, seconds=st.sampled_from([None, 10.0]))
+    def park_key(self, key: str, seconds: float | None) -> None:
+        until = None if seconds is None else self.model.now + timedelta(seconds=seconds)
+        self.model.limits.setdefault(key, Limit(key)).parked_until = until
+        self.run(self.store.park_key(key, seconds=seconds))
+
+    @rule()
+    def expire(self) -> None:
+        expired = self.model.expire()
+        self.model.settle()
+
+        assert {change.id for change in self.run(self.store.expire_jobs())} == expired
+
+    @invariant()
+    def limits_are_kept(self) -> None:
+        for limit in self.run(self.store.list_limits()):
+            carrying = [job for job in self.model.live() if limit.key in job.limits]
+            in_use = [job for job in carrying if job.state in (S.READY, S.ACTIVE)]
+            assert limit.in_use == len(in_use)
+            # Jobs that ran when the limit was lowered run on; nothing else is over it.
+            if limit.active is not None and limit.in_use > limit.active:
+                assert all(job.state == S.ACTIVE for job in in_use)
+
+    # retention
+
+    @rule(hours=st.sampled_from([1, 5, 26, 100]))
+    def pass_hours(self, hours: int) -> None:
+        self.model.now = self.clock.advance(hours * 3600 + 0.01)
+
+    @rule(
+        name=QUEUES,
+        state=st.sampled_from(["completed", "failed", "cancelled"]),
+        seconds=st.sampled_from([None, 0, 3600, FOREVER]),
+    )
+    def set_retention(self, name: str, state: str, seconds: int | None) -> None:
+        self.model.retention[name, state] = seconds
+        self.run(self.store.set_retention(name, {state: seconds}))
+
+    @rule()
+    def prune(self) -> None:
+        """What is past its time may go, and an hour later must have gone; nothing else may."""
+        while not self.run(self.store.prune_jobs()).is_done:
+            continue
+        found = self.run(self.store.get_jobs(list(self.model.jobs)))
+        for job in list(self.model.jobs.values()):
+            expires_at = self.model.expiry(job)
+            if job.id in found:
+                assert expires_at is None or expires_at > self.model.now - SLACK
+            else:
+                assert expires_at is not None
+                assert expires_at <= self.model.now
+                del self.model.jobs[job.id]
+                self.deleted.add(job.id)
+        self.prune_groups()
+
+    def prune_groups(self) -> None:
+        for group in list(self.model.groups.values()):
+            is_over = group.expires_at is not None and group.expires_at <= self.model.now
+            if self.run(self.store.get_group(group.id)) is None:
+                assert is_over
+                self.model.remove_group(group)
+            else:
+                assert not is_over
 
     # groups
 
@@ -399,7 +518,10 @@ class StoreMachine(RuleBasedStateMachine):
             real = found[job_id]
             assert (real.state, real.queue, real.priority) == (job.state, job.queue, job.priority)
             assert (real.attempts, real.crashes, real.runs) == (job.attempts, job.crashes, job.runs)
-            assert (real.seq, real.group, real.root_of) == (job.seq, job.group, job.root_of)
+            assert (real.group, real.root_of) == (job.group, job.root_of)
+            assert (real.limits, real.max_hold_seconds) == (job.limits, job.max_hold)
+            if job.place is None:
+                assert real.seq == job.seq
             if job.is_live:
                 assert (real.run_at, real.stop_as) == (job.run_at, job.stop_as)
 

@@ -66,8 +66,8 @@ def insert_now(work: Work, rows: Sequence[JobRow], *, drops: bool = False) -> li
 def insert_steps(
     rows: Sequence[JobRow], now: int, *, drops: bool = False, keeps_bounds: bool = False
 ) -> Steps:
-    """The whole insertion, one outcome per row. `keeps_bounds`: refuse what finds no room in a queue;
-    else that is seen to by the caller."""
+    """The whole insertion, one outcome per row. `keeps_bounds`: refuse what a queue has no room
+    for; else that is seen to by the caller."""
     plan = _Plan(now, drops)
     if any(row.may_exist for row in rows):
         plan.add_known((yield _find_known(rows)))
