@@ -38,8 +38,6 @@ from windrow.queue.store import Store, open_store
 
 STORES = ("sqlite", "postgres", "pgbouncer")
 EVERYWHERE = ("sqlite", "postgres")
-# What the pooler changes shows in any test of a verb; these try many thousands of calls.
-TOO_LONG_FOR_PGBOUNCER = ("test_model.py", "test_storm.py")
 CONFORMANCE = Path(__file__).parent / "conformance"
 SERVER = pytest.StashKey[Server]()
 BOUNCER = pytest.StashKey[Bouncer]()
@@ -69,10 +67,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "requires(capability): run only on stores that declare this capability"
     )
+    config.addinivalue_line("markers", "long: run behind pgbouncer only if --store asks for it")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    stores = _chosen_stores(metafunc.config) or _usual_stores(metafunc.definition.path)
+    stores = _chosen_stores(metafunc.config) or _usual_stores(metafunc.definition)
     if "caller_kind" in metafunc.fixturenames:
         pairs = [(store, kind) for store in stores for kind in CALLERS[store]]
         metafunc.parametrize(("tested_store", "caller_kind"), pairs)
@@ -89,9 +88,11 @@ def _chosen_stores(config: pytest.Config) -> list[str]:
     return chosen
 
 
-def _usual_stores(path: Path) -> tuple[str, ...]:
-    is_short = path.name not in TOO_LONG_FOR_PGBOUNCER
-    return STORES if path.is_relative_to(CONFORMANCE) and is_short else EVERYWHERE
+def _usual_stores(test: pytest.Item) -> tuple[str, ...]:
+    """What a pooler changes shows in any test of a verb: those of many thousands of calls may go
+    without it."""
+    is_long = test.get_closest_marker("long") is not None
+    return STORES if test.path.is_relative_to(CONFORMANCE) and not is_long else EVERYWHERE
 
 
 @pytest.hookimpl(optionalhook=True)

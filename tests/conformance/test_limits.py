@@ -335,6 +335,7 @@ async def test_ready_job_that_is_taken_away_leaves_its_slot(store: Store, way: s
     assert await store.promote_jobs() == 1
 
 
+@pytest.mark.long
 async def test_one_keys_many_jobs_do_not_starve_anothers_few(store: Store) -> None:
     many = await add_many(store, 300, limits=("many",))
     few = await add_many(store, 10, limits=("few",))

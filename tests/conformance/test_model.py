@@ -543,6 +543,7 @@ class StoreMachine(RuleBasedStateMachine):
                 assert real.state == group.state
 
 
+@pytest.mark.long
 def test_any_sequence_of_verbs_keeps_to_the_contract(
     store_name: str, make_store_url: Callable[[], str]
 ) -> None:

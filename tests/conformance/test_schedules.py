@@ -429,6 +429,7 @@ def _minutes(length: timedelta) -> int:
     ],
 )
 @pytest.mark.parametrize("rhythm", ["ticking", "jumping"])
+@pytest.mark.long
 async def test_a_month_with_two_changes_of_the_clocks(
     store: Store,
     open_another: OpenAnother,

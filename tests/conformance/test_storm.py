@@ -130,6 +130,7 @@ class Shared:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.long
 async def test_sums_stay_true_in_a_storm(
     store: Store, open_another, clock: FakeClock, seed: int
 ) -> None:

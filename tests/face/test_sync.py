@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.pgbouncer import without_options
 from windrow import NewJob, Queue
 from windrow.errors import DuplicateJob, JobNotFound, StoreError
 from windrow.queue.job import JobState
@@ -96,5 +97,5 @@ def test_a_job_is_enqueued_in_the_callers_own_blocking_transaction(
 
 def connect(store_name: str, url: str) -> Any:
     if store_name == "postgres":
-        return psycopg.connect(url)
+        return psycopg.connect(without_options(url))
     return contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///")))
