@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -350,10 +350,6 @@ class StoreMachine(RuleBasedStateMachine):
 
     # retention
 
-    @rule(hours=st.sampled_from([1, 5, 26, 100]))
-    def pass_hours(self, hours: int) -> None:
-        self.model.now = self.clock.advance(hours * 3600 + 0.01)
-
     @rule(
         name=QUEUES,
         state=st.sampled_from(["completed", "failed", "cancelled"]),
@@ -363,9 +359,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.model.retention[name, state] = seconds
         self.run(self.store.set_retention(name, {state: seconds}))
 
-    @rule()
-    def prune(self) -> None:
+    @rule(hours=st.sampled_from([0, 1, 1, 26, 26, 200]))
+    def prune(self, hours: int) -> None:
         """What is past its time may go, and an hour later must have gone; nothing else may."""
+        self.model.now = self.clock.advance(hours * 3600 + 0.01)
         while not self.run(self.store.prune_jobs()).is_done:
             continue
         found = self.run(self.store.get_jobs(list(self.model.jobs)))
@@ -543,15 +540,76 @@ class StoreMachine(RuleBasedStateMachine):
                 assert real.state == group.state
 
 
+class LimitMachine(StoreMachine):
+    """The same with few verbs and a limit on every job, so that limits are met often."""
+
+    insert_again = renew = finish_many = delete = None
+    create_group = close_group = cancel_group = pause_or_resume_group = None
+    pause_or_resume_queue = pass_hours = set_retention = prune = None
+
+    @initialize(first=st.lists(WANTED, min_size=4, max_size=8))
+    def start(self, first: list[Wanted]) -> None:
+        self.insert(first)
+        self.promote(None)
+
+    @rule(key=KEYS, limit=st.sampled_from([1, 2]))
+    def park_and_claim(self, key: str, limit: int) -> None:
+        self.promote(None)
+        self.park_key(key, 10.0)
+        self.claim(None, limit)
+        self.promote(None)
+
+    @rule(active=st.sampled_from([0, 1, 2, 3]), key=KEYS)
+    def lower_and_claim(self, active: int, key: str) -> None:
+        self.set_limit(key, None, None, None, 1.0)
+        self.promote(None)
+        self.set_limit(key, active, None, None, 1.0)
+        self.claim(None, 5)
+
+    @rule(burst=st.sampled_from([1, 3]), seconds=SECONDS)
+    def rate_and_claim(self, burst: int, seconds: float) -> None:
+        self.set_limit("z", None, 0.5, burst, 1.0)
+        for _ in range(2):
+            self.promote(None)
+            self.claim(None, 2)
+            self.pass_time(seconds)
+
+    def to_row(self, wanted: Wanted) -> JobRow:
+        alone = replace(wanted, unique=None, limits=wanted.limits or ("x", "z"), max_crashes=5)
+        return super().to_row(alone)
+
+
+class RetentionMachine(StoreMachine):
+    """The same with few verbs and no keys or limits, so that jobs and groups end and expire."""
+
+    insert_again = renew = stage = pause = resume = finish_many = None
+    pause_or_resume_group = pause_or_resume_queue = None
+    set_limit = remove_limit = park_key = promote = expire = None
+
+    @rule(ends=st.lists(ENDS, min_size=1, max_size=6))
+    def run_some(self, ends: list[JobState]) -> None:
+        """Claim and end a few, so that most jobs end before their time is over."""
+        known = len(self.runs)
+        self.claim(None, len(ends))
+        for end in ends[: len(self.runs) - known]:
+            self.finish(len(ends) - 1, end, 0.0, False, [])
+
+    def to_row(self, wanted: Wanted) -> JobRow:
+        return super().to_row(replace(wanted, unique=None, limits=(), delay=0.0))
+
+
+@pytest.mark.parametrize("kind", [StoreMachine, LimitMachine, RetentionMachine])
 @pytest.mark.long
 def test_any_sequence_of_verbs_keeps_to_the_contract(
-    store_name: str, make_store_url: Callable[[], str]
+    store_name: str, make_store_url: Callable[[], str], kind: type[StoreMachine]
 ) -> None:
-    machine = type("Machine", (StoreMachine,), {"make_url": staticmethod(make_store_url)})
+    machine = type("Machine", (kind,), {"make_url": staticmethod(make_store_url)})
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=EXAMPLES[store_name],
+            max_examples=EXAMPLES[store_name]
+            if kind is StoreMachine
+            else EXAMPLES[store_name] // 2,
             stateful_step_count=STEPS,
             suppress_health_check=list(HealthCheck),
         ),
