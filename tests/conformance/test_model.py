@@ -591,11 +591,13 @@ class RetentionMachine(StoreMachine):
         """Claim and end a few, so that most jobs end before their time is over."""
         known = len(self.runs)
         self.claim(None, len(ends))
-        for end in ends[: len(self.runs) - known]:
-            self.finish(len(ends) - 1, end, 0.0, False, [])
+        for place, end in enumerate(ends[: len(self.runs) - known]):
+            self.finish(place, end, 0.0, False, [])
 
     def to_row(self, wanted: Wanted) -> JobRow:
-        return super().to_row(replace(wanted, unique=None, limits=(), delay=0.0))
+        groups = len(self.model.groups)
+        group = wanted.group % groups if groups and wanted.group is not None else None
+        return super().to_row(replace(wanted, unique=None, limits=(), delay=0.0, group=group))
 
 
 @pytest.mark.parametrize("kind", [StoreMachine, LimitMachine, RetentionMachine])
