@@ -84,9 +84,7 @@ class QueueFull(QueueError):
 
     transient = True
 
-    def __init__(
-        self, queue: str, depth: int, max_depth: int, *, may_wait: bool = False
-    ) -> None:
+    def __init__(self, queue: str, depth: int, max_depth: int, *, may_wait: bool = False) -> None:
         self.queue = queue
         self.depth = depth
         self.max_depth = max_depth

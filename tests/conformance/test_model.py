@@ -543,9 +543,9 @@ class StoreMachine(RuleBasedStateMachine):
 class LimitMachine(StoreMachine):
     """The same with few verbs and a limit on every job, so that limits are met often."""
 
-    insert_again = renew = finish_many = delete = None
-    create_group = close_group = cancel_group = pause_or_resume_group = None
-    pause_or_resume_queue = pass_hours = set_retention = prune = None
+    insert_again = renew = finish_many = delete = None  # type: ignore[assignment]
+    create_group = close_group = cancel_group = pause_or_resume_group = None  # type: ignore[assignment]
+    pause_or_resume_queue = pass_hours = set_retention = prune = None  # type: ignore[assignment]
 
     @initialize(first=st.lists(WANTED, min_size=4, max_size=8))
     def start(self, first: list[Wanted]) -> None:
@@ -582,9 +582,9 @@ class LimitMachine(StoreMachine):
 class RetentionMachine(StoreMachine):
     """The same with few verbs and no keys or limits, so that jobs and groups end and expire."""
 
-    insert_again = renew = stage = pause = resume = finish_many = None
-    pause_or_resume_group = pause_or_resume_queue = None
-    set_limit = remove_limit = park_key = promote = expire = None
+    insert_again = renew = stage = pause = resume = finish_many = None  # type: ignore[assignment]
+    pause_or_resume_group = pause_or_resume_queue = None  # type: ignore[assignment]
+    set_limit = remove_limit = park_key = promote = expire = None  # type: ignore[assignment]
 
     @rule(ends=st.lists(ENDS, min_size=1, max_size=6))
     def run_some(self, ends: list[JobState]) -> None:

@@ -456,7 +456,8 @@ async def test_three_days_on_the_clock_keep_only_the_last_day(
 async def test_pruning_that_was_left_undone_for_days_is_made_up_for(
     store: Store, clock: FakeClock
 ) -> None:
-    old, recent = [], []
+    old: list[str] = []
+    recent: list[str] = []
     for hour in range(5 * 24):
         (old if hour < 4 * 24 - 2 else recent).append(await add_completed(store))
         clock.advance(HOUR)

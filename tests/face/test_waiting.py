@@ -69,7 +69,7 @@ async def test_a_wait_ends_when_its_time_is_up(queue: Queue, store: Store) -> No
 def test_looks_come_every_half_second_and_then_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "FIRST_WAIT", 0.5)
     now = [0.0]
-    monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("windrow.queue.waiting.time.monotonic", lambda: now[0])
     looks = []
     for pause in itertools.islice(waiting.pauses(None), 30):
         looks.append(pause)

@@ -202,9 +202,7 @@ async def _named_queues(executor: Executor, claim: Claim) -> list[str]:
     return [row["queue"] for row in await executor.fetch(sql("list_ready_queues"), {})]
 
 
-async def _shared(
-    executor: Executor, claim: Claim, look: Look, now: datetime | None
-) -> Look:
+async def _shared(executor: Executor, claim: Claim, look: Look, now: datetime | None) -> Look:
     """The look with as much of each queue as it has among the best jobs of all."""
     values = {**look.values(claim), "limit": look.wanted, "now": now}
     found = await executor.fetch(sql("share_queues"), values)
