@@ -167,21 +167,6 @@ async def test_held_snapshot_lets_everything_go_on_and_the_leaf_goes_later(
         await other.close()
 
 
-async def test_reader_that_waits_for_nothing_blocks_no_retry(
-    store: PostgresStore, clock: FakeClock, url: str
-) -> None:
-    """Locks that a prune could wait for: it asks for them without waiting."""
-    await add_completed(store)
-    clock.advance(DAY + HOUR)
-    locker = await asyncpg.connect(url)
-    async with locker.transaction():
-        await locker.execute("LOCK TABLE windrow.job_finished IN SHARE MODE")
-        waits = await run(store, "SELECT count(*) AS n FROM pg_locks WHERE NOT granted")
-        assert waits[0]["n"] == 0
-    await locker.close()
-    assert (await prune(store)).jobs == 1
-
-
 async def test_jobs_finished_before_the_leaves_were_made_are_kept_and_pruned(
     make_database: Any, clock: FakeClock
 ) -> None:
