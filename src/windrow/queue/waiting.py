@@ -1,4 +1,5 @@
-"""Waiting for jobs to end, from any process: the database is asked, soon at first, then less often.
+"""Waiting for jobs to end, from any process: a bell says when to look. In case it does not, the
+database is asked anyway, soon at first, then less often.
 
 A job that was there and is not any more was removed while it was waited for: that is an error of
 its own, not a time-out and not a missing job.
@@ -6,12 +7,12 @@ its own, not a time-out and not a missing job.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from windrow.errors import JobNotFound, JobRacedOut, WaitTimeout
+from windrow.queue.bells import Bell, jittered
 from windrow.queue.job import FINAL, Job
 from windrow.queue.store import Store
 
@@ -36,6 +37,12 @@ class Waiting:
         self, job_ids: Sequence[str], *, timeout: float | None = None
     ) -> dict[str, Job]:
         """Wait until all these jobs have ended; one query for all of them each time."""
+        async with self.store.listen_for_ends(job_ids) as bell:
+            return await self._look_and_sleep(job_ids, timeout, bell)
+
+    async def _look_and_sleep(
+        self, job_ids: Sequence[str], timeout: float | None, bell: Bell
+    ) -> dict[str, Job]:
         ended: dict[str, Job] = {}
         seen: set[str] = set()
         for pause in pauses(timeout):
@@ -51,7 +58,8 @@ class Waiting:
             ended |= found
             if len(ended) == len(set(job_ids)):
                 return ended
-            await asyncio.sleep(pause)
+            # The last, shorter pause is up to the deadline and is kept as it is.
+            await bell.wait(jittered(pause) if pause >= FIRST_WAIT else pause)
         raise WaitTimeout(*[job_id for job_id in job_ids if job_id not in ended])
 
 
