@@ -8,25 +8,40 @@ its own, not a time-out and not a missing job.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 from windrow.errors import JobNotFound, JobRacedOut, WaitTimeout
 from windrow.queue.bells import Bell, jittered
 from windrow.queue.job import FINAL, Job
-from windrow.queue.store import Store
+from windrow.queue.store import Claim, Store
 
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 5.0
 # For this long the first wait is kept: most jobs that are waited for end soon.
 PATIENCE_SECONDS: Final = 5.0
 BACKOFF: Final = 1.5
+# Who waits for work looks as often as this at least: jobs become due without any event.
+CLAIM_SECONDS: Final = 1.0
 
 
 class Waiting:
-    """The part of a queue that waits."""
+    """The part of a queue that waits: for jobs to end, for jobs to claim."""
 
     store: Store
+
+    async def _wait_for_jobs(
+        self, claim: Callable[[Claim], Awaitable[list[Job]]], wanted: Claim, seconds: float
+    ) -> list[Job]:
+        """Claim as soon as there is something, or give up after so many seconds."""
+        deadline = time.monotonic() + seconds
+        async with self.store.listen_for_work(wanted.queues) as bell:
+            while not (jobs := await claim(wanted)):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                await bell.wait(min(left, jittered(CLAIM_SECONDS)))
+        return jobs
 
     async def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
         """Wait until the job has ended and return it with its result. Raises JobNotFound,

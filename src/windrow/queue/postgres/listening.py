@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 WORK: Final = "windrow_work"
 END: Final = "windrow_end"
 TEST: Final = "windrow_test"
+NAME: Final = "windrow-listener"  # in pg_stat_activity
 
 TEST_SECONDS: Final = 5.0
 FIRST_BACKOFF: Final = 0.1
@@ -95,7 +96,9 @@ class Listener:
 
     async def _listen(self, address: str) -> bool:
         """Listen until the connection is lost; false at once if nothing can be heard on it."""
-        connection: Any = await asyncpg.connect(address, timeout=TEST_SECONDS)
+        connection: Any = await asyncpg.connect(
+            address, timeout=TEST_SECONDS, server_settings={"application_name": NAME}
+        )
         try:
             is_lost = asyncio.Event()
             connection.add_termination_listener(lambda *_: is_lost.set())

@@ -267,13 +267,13 @@ END
 $$;
 
 -- Every change of a job's state is a row in the tally, and one row is for many jobs: so this is where
--- it is noticed, whatever statement made the change.
+-- it is noticed, whatever statement made the change. Those who claim also let held jobs go.
 CREATE FUNCTION windrow.notice_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('windrow.is_folding', true) = 'on' THEN
         RETURN NULL;
     END IF;
-    IF NEW.state = 'ready' THEN
+    IF NEW.state IN ('ready', 'held') THEN
         PERFORM windrow.wake_sleepers(NEW.queue);
         RETURN NULL;
     END IF;
@@ -288,7 +288,7 @@ END
 $$;
 CREATE CONSTRAINT TRIGGER notice_change AFTER INSERT ON windrow.tally
     DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW WHEN (NEW.n > 0 AND NEW.state IN ('ready', 'completed', 'failed', 'cancelled'))
+    FOR EACH ROW WHEN (NEW.n > 0 AND NEW.state NOT IN ('active', 'scheduled', 'paused', 'waiting'))
     EXECUTE FUNCTION windrow.notice_change();
 
 CREATE FUNCTION windrow.notice_queue() RETURNS trigger LANGUAGE plpgsql AS $$

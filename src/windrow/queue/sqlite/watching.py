@@ -14,6 +14,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from typing import Final
@@ -43,6 +44,7 @@ class Watch:
         self._location = location
         self._change = threading.Condition()
         self._is_running = False
+        self._held: Counter[str] = Counter()  # by queue, when last looked at
 
     @asynccontextmanager
     async def listen(self, wish: Wish) -> AsyncIterator[Bell]:
@@ -105,12 +107,23 @@ class Watch:
         return len(self.belfry) > 0
 
     def _look(self, connection: sqlite3.Connection) -> None:
-        ready = {queue for (queue,) in connection.execute(statement("list_ready_queues"))}
-        paused = {name for (name,) in connection.execute(statement("list_paused_queues"))}
         wished = self.belfry.wished_ids()
         given = {"ids": to_json(sorted(wished))}
         live = {row[1] for row in connection.execute(statement("find_live"), given)}
-        self.belfry.ring(ready - paused, wished - live)
+        self.belfry.ring(self._find_work(connection), wished - live)
+
+    def _find_work(self, connection: sqlite3.Connection) -> set[str]:
+        """Queues that have claimable jobs, or more held ones than before. Those that just stay held
+        are left alone: to look whether there is room may write, and that would be noticed again."""
+        found: set[str] = set()
+        held: Counter[str] = Counter()
+        for queue, is_paused, _, _, state, count in connection.execute(statement("list_queues")):
+            if state == "held":
+                held[queue] = count
+            elif state == "ready" and not is_paused:
+                found.add(queue)
+        grown, self._held = held - self._held, held
+        return found | set(grown)
 
 
 _watches: WeakValueDictionary[str, Watch] = WeakValueDictionary()

@@ -39,7 +39,7 @@ class Work:
         self.groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.freed: list[tuple[str | None, str]] = []
         self.orphaned: dict[str, str] = {}
-        self.ready_queues: set[str] = set()  # where there is more to claim
+        self.ready_queues: set[str] = set()  # where there is more to claim, or to let go
         self.ended: set[str] = set()
 
     def run(self, name: str, values: Mapping[str, Any]) -> int:
@@ -52,7 +52,9 @@ class Work:
         self._connection.executemany(statement(name), values)
         if name == "add_counts":
             self.ready_queues.update(
-                one["queue"] for one in values if one["state"] == "ready" and one["count"] > 0
+                one["queue"]
+                for one in values
+                if one["state"] in ("ready", "held") and one["count"] > 0
             )
 
     def rows(self, name: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
