@@ -42,7 +42,8 @@ BEGIN
        FROM windrow.waiter
       WHERE waiter.queue = NEW.queue
         AND waiter.until > clock_timestamp()
-        AND NOT EXISTS (SELECT FROM windrow.job_live AS job WHERE job.id = waiter.job_id);
+        -- Not as a join, which could be planned as a scan of all live jobs.
+        AND (SELECT true FROM windrow.job_live AS job WHERE job.id = waiter.job_id) IS NULL;
     RETURN NULL;
 END
 $$;
