@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
-from windrow.errors import StoreConflict, StoreUnavailable, WindrowError
+from windrow.errors import StoreUnavailable, WindrowError
 from windrow.queue.bells import Belfry, Bell, Wish, end_of, work_in
 from windrow.queue.ids import is_id, new_id
 from windrow.queue.postgres.connection import Database, parse_url
@@ -41,6 +41,8 @@ LONGEST_BACKOFF: Final = 30.0
 # A sleeper that nobody has heard of for so long is taken for dead, and nothing is sent for it.
 NOTE_SECONDS: Final = 60.0
 GRACE_SECONDS: Final = 10.0
+# A commit under way has come through by then, or is found by polling.
+COMMIT_SECONDS: Final = 0.1
 
 Note = Callable[[float], Awaitable[None]]
 
@@ -190,7 +192,7 @@ class Listening(Verbs):
 
         async def note(seconds: float) -> None:
             await self._run(statement, id=sleeper, seconds=seconds, **values)
-            await self._pass_commits()
+            await self._pass_commits(bell)
 
         bell = NotedBell(note)
         self._listener.belfry.hang(bell, wish)
@@ -203,8 +205,8 @@ class Listening(Verbs):
             with suppress(StoreUnavailable):
                 await self._run("remove_sleeper", id=sleeper)
 
-    async def _pass_commits(self) -> None:
-        """Those who commit just now may not have seen our note: wait until they have."""
-        with suppress(StoreConflict):  # one hangs; what it makes is found by polling
-            async with self._database.connection() as connection:
-                await connection.fetch(sql("pass_commits").numbered)
+    async def _pass_commits(self, bell: Bell) -> None:
+        """Those who commit just now may not have seen our note: look again when they have."""
+        [found] = await self._run("pass_commits")
+        if not found["is_quiet"]:
+            asyncio.get_running_loop().call_later(COMMIT_SECONDS, bell.ring)

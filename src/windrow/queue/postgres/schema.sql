@@ -255,7 +255,7 @@ CREATE UNLOGGED TABLE windrow.waiter (
 CREATE INDEX waiter_id ON windrow.waiter (id);
 
 -- Tell those who sleep on a queue, when the transaction commits. The lock is held from here until the
--- commit can be seen: a sleeper that was too late to be seen here waits for it, then looks.
+-- commit can be seen: a sleeper that came too late to be seen here finds it taken, and looks again.
 CREATE FUNCTION windrow.wake_sleepers(woken text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('windrow.wake', 0));

@@ -201,3 +201,16 @@ def test_listening_goes_past_a_pooler_or_not_at_all(
     url: str, direct_url: str | None, address: str | None
 ) -> None:
     assert listening_address(url, direct_url) == address
+
+
+async def test_a_sleeper_that_comes_while_others_commit_looks_once_more(
+    store: PostgresStore, url: str
+) -> None:
+    committing = await asyncpg.connect(url)
+    async with committing.transaction():
+        await committing.execute(
+            "SELECT pg_advisory_xact_lock_shared(hashtextextended('windrow.wake', 0))"
+        )
+        async with store.listen_for_work(None) as bell:
+            assert await bell.wait(LONG)
+    await committing.close()

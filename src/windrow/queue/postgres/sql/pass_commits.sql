@@ -1,4 +1,4 @@
--- Wait for the commits under way that looked for sleepers before now, so that what they made can be
--- seen. They take moments; one that takes longer is not waited for (SQLSTATE 55P03).
-SELECT set_config('lock_timeout', '1s', true),
-       pg_advisory_xact_lock(hashtextextended('windrow.wake', 0))
+-- Whether no commit is under way that may have looked for sleepers before now. Not waited for: who
+-- waits for this lock would hold up all commits that come after.
+-- Returns is_quiet.
+SELECT pg_try_advisory_xact_lock(hashtextextended('windrow.wake', 0)) AS is_quiet
