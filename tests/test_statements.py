@@ -75,6 +75,10 @@ ONLY: dict[str, dict[str, str]] = {
         "find_unused_blobs": "written before it is known whether the run may end there",
         "measure_content": "free room is not told there: SQLite counts its free pages",
         "reserve_seqs": "COPY tells nothing back, so places are taken first",
+        **dict.fromkeys(
+            ("add_sleeper", "remove_sleeper", "add_waiters", "pass_commits", "send_notice"),
+            "who sleeps is told by NOTIFY there: SQLite's processes look at the file",
+        ),
         "share_queues": "a claim of several queues there locks no more than it takes",
     },
 }

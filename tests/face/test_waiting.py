@@ -78,3 +78,14 @@ def test_looks_come_every_half_second_and_then_less_often(monkeypatch: pytest.Mo
     assert looks[11] > 0.5
     assert looks == sorted(looks)
     assert looks[-1] == 5.0
+
+
+async def test_a_claim_waits_for_a_job_that_comes(queue: Queue, open_another: OpenAnother) -> None:
+    elsewhere = Queue(await open_another())
+    claiming = asyncio.create_task(queue.claim(wait=30))
+    made = await elsewhere.enqueue("work")
+    assert [job.id for job in (await claiming).jobs] == [made.id]
+
+
+async def test_a_claim_gives_up_when_its_time_is_up(queue: Queue) -> None:
+    assert (await queue.claim(wait=0.02)).jobs == []

@@ -99,17 +99,19 @@ class Queue(Limiting, Scheduling, Retaining, Waiting):
         archive_dir: str | os.PathLike[str] | None = None,
         max_disk_bytes: int | None = None,
         clock: Clock | None = None,
+        direct_url: str | None = None,
     ) -> Opening:
         """Open a queue: `async with Queue.open(url) as queue`, or `await` it and close it yourself.
 
         A SQLite database is made and upgraded by itself; on Postgres that is `windrow db migrate`,
         or `migrate=True`. `archive_dir` and `max_disk_bytes` are those of `prune`.
+        `direct_url` is the same Postgres past a pooler, for LISTEN.
         """
         limits = SizeLimits(max_payload, max_result)
         upkeep = Upkeep(archive_dir, max_disk_bytes)
 
         async def opened() -> Queue:
-            store = await open_store(url, clock=clock)
+            store = await open_store(url, clock=clock, direct_url=direct_url)
             try:
                 should_migrate = (
                     not store.capabilities.many_machines if migrate is None else migrate
@@ -213,8 +215,10 @@ class Queue(Limiting, Scheduling, Retaining, Waiting):
         worker: str | None = None,
         kinds: Sequence[str] | None = None,
         tenants: Sequence[str] | None = None,
+        wait: float = 0.0,
     ) -> Lease:
-        """Claim up to `limit` jobs of these queues (None: of all), best first, for `seconds`."""
+        """Claim up to `limit` jobs of these queues (None: of all), best first, for `seconds`. If
+        there are none, sleep until there are, for at most `wait` seconds."""
         wanted = Claim(
             queues=_names(queues, "queue"),
             limit=checks.check_integer(limit, "limit", 1),
@@ -223,12 +227,18 @@ class Queue(Limiting, Scheduling, Retaining, Waiting):
             kinds=_names(kinds, "kind"),
             tenants=_names(tenants, "tenant"),
         )
+        jobs = await self._claim(wanted)
+        if not jobs and wait > 0:
+            jobs = await self._wait_for_jobs(self._claim, wanted, wait)
+        return Lease(self.store, jobs, self._limits)
+
+    async def _claim(self, wanted: Claim) -> builtins.list[Job]:
         await self._tend_if_due()
         jobs = await self.store.claim_jobs(wanted)
-        if len(jobs) < limit and await self.store.promote_jobs():
-            rest = dataclasses.replace(wanted, limit=limit - len(jobs))
+        if len(jobs) < wanted.limit and await self.store.promote_jobs():
+            rest = dataclasses.replace(wanted, limit=wanted.limit - len(jobs))
             jobs += await self.store.claim_jobs(rest)
-        return Lease(self.store, jobs, self._limits)
+        return jobs
 
     async def tend(self) -> int:
         """Fire due schedules, bring back due and abandoned jobs, let held ones go that have room,

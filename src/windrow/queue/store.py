@@ -31,6 +31,7 @@ Invariants every store keeps, and `tests/conformance` checks:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol, runtime_checkable
@@ -39,6 +40,7 @@ import msgspec
 
 from windrow.clock import Clock
 from windrow.errors import ConfigError
+from windrow.queue.bells import Bell
 from windrow.queue.job import Job, JobError, JobState, OnConflict
 
 InsertOutcome = Literal["inserted", "existing", "replaced", "rejected", "dropped"]
@@ -580,6 +582,21 @@ class RetentionStore(Protocol):
         ...
 
 
+class WakeUps(Protocol):
+    """Sleeping until something happened. Hang up a bell, look, then sleep: what was committed
+    before is seen by the look, and what is committed after it rings. A bell may ring for nothing,
+    and may be late or silent, so the sleep has a time-out, and whoever wakes looks again.
+    """
+
+    def listen_for_work(self, queues: Sequence[str] | None) -> AbstractAsyncContextManager[Bell]:
+        """A bell that rings when jobs of these queues (None: of any) may have become claimable."""
+        ...
+
+    def listen_for_ends(self, job_ids: Sequence[str]) -> AbstractAsyncContextManager[Bell]:
+        """A bell that rings when some of these jobs have ended."""
+        ...
+
+
 class Maintenance(Protocol):
     async def elect_leader(self, role: str, holder: str, seconds: float) -> bool:
         """Take a role that is free, or whose holder's time is over, or that is held already, for
@@ -617,6 +634,7 @@ class Store(
     LimitStore,
     ScheduleStore,
     RetentionStore,
+    WakeUps,
     Maintenance,
     Protocol,
 ):
@@ -626,8 +644,11 @@ class Store(
     clock: Clock
 
 
-async def open_store(url: str, *, clock: Clock | None = None) -> Store:
-    """Connect to the store a URL names. The tables are checked or made by `Queue.open`."""
+async def open_store(
+    url: str, *, clock: Clock | None = None, direct_url: str | None = None
+) -> Store:
+    """Connect to the store a URL names. The tables are checked or made by `Queue.open`.
+    `direct_url` is the same Postgres past a pooler, for LISTEN."""
     scheme = url.partition(":")[0]
     if scheme == "sqlite":
         from windrow.queue.sqlite.store import SqliteStore
@@ -636,7 +657,7 @@ async def open_store(url: str, *, clock: Clock | None = None) -> Store:
     if scheme in ("postgresql", "postgres"):
         from windrow.queue.postgres.store import PostgresStore
 
-        return await PostgresStore.open(url, clock=clock or Clock())
+        return await PostgresStore.open(url, clock=clock or Clock(), direct_url=direct_url)
     raise ConfigError(
         f"cannot open {url!r}: use sqlite:///path/to/jobs.db or postgresql://user@host/database"
     )

@@ -1,4 +1,5 @@
-"""Waiting for jobs to end, from any process: the database is asked, soon at first, then less often.
+"""Waiting for jobs to end, from any process: a bell says when to look. In case it does not, the
+database is asked anyway, soon at first, then less often.
 
 A job that was there and is not any more was removed while it was waited for: that is an error of
 its own, not a time-out and not a missing job.
@@ -6,26 +7,41 @@ its own, not a time-out and not a missing job.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 from windrow.errors import JobNotFound, JobRacedOut, WaitTimeout
+from windrow.queue.bells import Bell, jittered
 from windrow.queue.job import FINAL, Job
-from windrow.queue.store import Store
+from windrow.queue.store import Claim, Store
 
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 5.0
 # For this long the first wait is kept: most jobs that are waited for end soon.
 PATIENCE_SECONDS: Final = 5.0
 BACKOFF: Final = 1.5
+# Who waits for work looks as often as this at least: jobs become due without any event.
+CLAIM_SECONDS: Final = 1.0
 
 
 class Waiting:
-    """The part of a queue that waits."""
+    """The part of a queue that waits: for jobs to end, for jobs to claim."""
 
     store: Store
+
+    async def _wait_for_jobs(
+        self, claim: Callable[[Claim], Awaitable[list[Job]]], wanted: Claim, seconds: float
+    ) -> list[Job]:
+        """Claim as soon as there is something, or give up after so many seconds."""
+        deadline = time.monotonic() + seconds
+        async with self.store.listen_for_work(wanted.queues) as bell:
+            while not (jobs := await claim(wanted)):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                await bell.wait(min(left, jittered(CLAIM_SECONDS)))
+        return jobs
 
     async def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
         """Wait until the job has ended and return it with its result. Raises JobNotFound,
@@ -36,6 +52,12 @@ class Waiting:
         self, job_ids: Sequence[str], *, timeout: float | None = None
     ) -> dict[str, Job]:
         """Wait until all these jobs have ended; one query for all of them each time."""
+        async with self.store.listen_for_ends(job_ids) as bell:
+            return await self._look_and_sleep(job_ids, timeout, bell)
+
+    async def _look_and_sleep(
+        self, job_ids: Sequence[str], timeout: float | None, bell: Bell
+    ) -> dict[str, Job]:
         ended: dict[str, Job] = {}
         seen: set[str] = set()
         for pause in pauses(timeout):
@@ -51,7 +73,8 @@ class Waiting:
             ended |= found
             if len(ended) == len(set(job_ids)):
                 return ended
-            await asyncio.sleep(pause)
+            # The last, shorter pause is up to the deadline and is kept as it is.
+            await bell.wait(jittered(pause) if pause >= FIRST_WAIT else pause)
         raise WaitTimeout(*[job_id for job_id in job_ids if job_id not in ended])
 
 

@@ -3,7 +3,7 @@
 - `inserting` · `claiming` · `finishing` · `leasing`: a job's way from insert to end
 - `looking` · `changing` · `grouping` · `limiting`: jobs, queues, groups and limits from outside
 - `scheduling` · `leading`: jobs that come again and again; who does what only one may do
-- `pruning`: what is past its time
+- `pruning`: what is past its time; `listening`: who sleeps until something happens
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
 """
 
@@ -32,6 +32,7 @@ from windrow.queue.postgres.inserting import (
 from windrow.queue.postgres.leading import Leading
 from windrow.queue.postgres.leasing import Leasing
 from windrow.queue.postgres.limiting import Limiting
+from windrow.queue.postgres.listening import Listener, Listening, listening_address
 from windrow.queue.postgres.looking import Looking
 from windrow.queue.postgres.pruning import Pruning
 from windrow.queue.postgres.rows import as_json, sql
@@ -48,18 +49,31 @@ _FORGET: Final = parse_statement("forget", "RELEASE SAVEPOINT windrow_insert")
 
 
 class PostgresStore(
-    Finishing, Leasing, Changing, Looking, Grouping, Limiting, Scheduling, Pruning, Leading, Schema
+    Finishing,
+    Leasing,
+    Changing,
+    Looking,
+    Grouping,
+    Limiting,
+    Scheduling,
+    Pruning,
+    Leading,
+    Listening,
+    Schema,
 ):
     capabilities = Capabilities(
         transactional_insert=True, reads_in_transaction=True, many_machines=True
     )
 
     @classmethod
-    async def open(cls, url: str, *, clock: Clock) -> Self:
-        """Connect; the tables are made by `migrate`."""
-        return cls(await Database.open(url), clock)
+    async def open(cls, url: str, *, clock: Clock, direct_url: str | None = None) -> Self:
+        """Connect; the tables are made by `migrate`. `direct_url` leads past a pooler."""
+        store = cls(await Database.open(url), clock)
+        store._listener = Listener(store._database, listening_address(url, direct_url))
+        return store
 
     async def close(self) -> None:
+        await self._listener.close()
         await self._database.close()
 
     async def insert_jobs(self, rows: Sequence[JobRow], *, tx: Any = None) -> list[Inserted]:

@@ -71,6 +71,7 @@ class _Call:
     verb: Verb[Any]
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
+    after: Callable[[], None] | None = None
     result: Any = None
     error: Exception | None = None
 
@@ -93,8 +94,9 @@ class Writer:
     async def open(cls, location: Location) -> Writer:
         return cls(await asyncio.to_thread(connect, location))
 
-    async def run(self, verb: Verb[T]) -> T:
-        """Run a verb in a transaction; returns when it is committed.
+    async def run(self, verb: Verb[T], after: Callable[[], None] | None = None) -> T:
+        """Run a verb in a transaction; returns when it is committed. `after` is called then, by
+        the thread.
 
         If the caller is cancelled, a verb that has begun is committed all the same.
         """
@@ -103,7 +105,7 @@ class Writer:
         with self._lock:  # nothing may be put behind the end
             if not self._end.alive:
                 raise StoreUnavailable("the store is closed")
-            self._inbox.put(_Call(verb, future, loop))
+            self._inbox.put(_Call(verb, future, loop, after))
         return await future
 
     async def close(self) -> None:
@@ -120,6 +122,9 @@ def _serve(connection: sqlite3.Connection, inbox: SimpleQueue[_Call | None]) -> 
             if wanted:
                 _commit(connection, wanted)
                 _answer(wanted)
+                for call in wanted:
+                    if call.after is not None and call.error is None:
+                        call.after()
     finally:
         connection.close()
 

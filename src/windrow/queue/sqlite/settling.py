@@ -48,6 +48,7 @@ def leave(
         },
     )
     work.run("remove_jobs", {"seqs": moving})
+    work.ended.update(job.id for job in jobs)
     for (queue, former), count in Counter((job.queue, job.state) for job in jobs).items():
         work.counts[queue, former] -= count
         work.counts[queue, state.value] += count

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, TypeVar
 
 from windrow.clock import Clock
 from windrow.errors import ConfigError
+from windrow.queue.bells import Bell, end_of, work_in
 from windrow.queue.job import Job, JobState
 from windrow.queue.migrate import check_version
 from windrow.queue.sqlite import (
@@ -35,6 +37,7 @@ from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.location import Location, parse_url
 from windrow.queue.sqlite.settling import settle
 from windrow.queue.sqlite.transaction import SqliteTransaction
+from windrow.queue.sqlite.watching import watch_of
 from windrow.queue.sqlite.work import PACKAGE, Work, time_now
 from windrow.queue.store import (
     Archive,
@@ -78,6 +81,7 @@ class SqliteStore:
         self._location = location
         self._writer = writer
         self._readers = Readers(location)
+        self._watch = watch_of(location)
         self._held_after = ""  # where the next look at all keys of held jobs begins
 
     @classmethod
@@ -96,14 +100,21 @@ class SqliteStore:
     async def _write(self, verb: Callable[[Work], T]) -> T:
         """Run a verb in a transaction of the writer, with all that follows from it."""
 
+        works: list[Work] = []
+
         def run(connection: sqlite3.Connection) -> T:
             work = Work(connection, time_now(self.clock))
             result = verb(work)
             settle(work)
+            works[:] = [work]
             return result
 
+        def ring() -> None:
+            for work in works:
+                self._watch.belfry.ring(work.ready_queues, work.ended)
+
         try:
-            return await self._writer.run(run)
+            return await self._writer.run(run, ring)
         except sqlite3.Error as error:
             raise translate(error, self._location.path) from error
 
@@ -157,6 +168,14 @@ class SqliteStore:
 
     async def rescue_jobs(self, limit: int = 1000) -> list[Change]:
         return await self._write(lambda work: leasing.rescue_jobs(work, limit))
+
+    # Wake-ups
+
+    def listen_for_work(self, queues: Sequence[str] | None) -> AbstractAsyncContextManager[Bell]:
+        return self._watch.listen(work_in(queues))
+
+    def listen_for_ends(self, job_ids: Sequence[str]) -> AbstractAsyncContextManager[Bell]:
+        return self._watch.listen(end_of(job_ids))
 
     # Jobs from outside
 

@@ -39,14 +39,23 @@ class Work:
         self.groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.freed: list[tuple[str | None, str]] = []
         self.orphaned: dict[str, str] = {}
+        self.ready_queues: set[str] = set()  # where there is more to claim, or to let go
+        self.ended: set[str] = set()
 
     def run(self, name: str, values: Mapping[str, Any]) -> int:
         """Run a statement; returns how many rows it changed."""
         return self._connection.execute(statement(name), values).rowcount
 
     def run_many(self, name: str, values: Sequence[Mapping[str, Any]]) -> None:
-        if values:
-            self._connection.executemany(statement(name), values)
+        if not values:
+            return
+        self._connection.executemany(statement(name), values)
+        if name == "add_counts":
+            self.ready_queues.update(
+                one["queue"]
+                for one in values
+                if one["state"] in ("ready", "held") and one["count"] > 0
+            )
 
     def rows(self, name: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement(name), values).fetchall()

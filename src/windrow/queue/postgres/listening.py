@@ -1,0 +1,212 @@
+"""Wake-ups on Postgres: one connection that listens, and a note in the database of who sleeps.
+
+Who sleeps is written down and committed before it looks, so that those who commit know whom to
+tell, and tell nobody when nobody sleeps. The triggers that do it are in migration 0005.
+
+LISTEN belongs to a session and a pooler gives sessions away, so the connection must lead past it.
+Without one, or while it is lost, everybody polls: bells stay silent and sleeps time out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+import asyncpg
+
+from windrow.errors import StoreUnavailable, WindrowError
+from windrow.queue.bells import Belfry, Bell, Wish, end_of, work_in
+from windrow.queue.ids import is_id, new_id
+from windrow.queue.postgres.connection import Database, parse_url
+from windrow.queue.postgres.failures import wrapped_errors
+from windrow.queue.postgres.rows import sql
+from windrow.queue.postgres.verbs import Verbs
+
+logger = logging.getLogger(__name__)
+
+WORK: Final = "windrow_work"
+END: Final = "windrow_end"
+TEST: Final = "windrow_test"
+NAME: Final = "windrow-listener"  # in pg_stat_activity
+
+TEST_SECONDS: Final = 5.0
+FIRST_BACKOFF: Final = 0.1
+LONGEST_BACKOFF: Final = 30.0
+# A sleeper that nobody has heard of for so long is taken for dead, and nothing is sent for it.
+NOTE_SECONDS: Final = 60.0
+GRACE_SECONDS: Final = 10.0
+# A commit under way has come through by then, or is found by polling.
+COMMIT_SECONDS: Final = 0.1
+
+Note = Callable[[float], Awaitable[None]]
+
+
+def listening_address(url: str, direct_url: str | None) -> str | None:
+    """Where to listen: past the pooler if there is one; None if no way past it was given."""
+    if direct_url:
+        return parse_url(direct_url)[0]
+    is_pooled = dict(parse_qsl(urlsplit(url).query)).get("pooled", "").lower()
+    return None if is_pooled in ("true", "1", "yes", "on") else parse_url(url)[0]
+
+
+class Listener:
+    """The connection that listens, made when it is first needed and made anew when it is lost."""
+
+    def __init__(self, database: Database, address: str | None) -> None:
+        self.belfry = Belfry()
+        self.is_listening = False
+        self._database = database
+        self._address = address
+        self._task: asyncio.Task[None] | None = None
+        self._has_tried = asyncio.Event()
+
+    async def start(self) -> bool:
+        """Begin to listen; whether we do."""
+        if self._address is None:
+            return False
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(self._address), name="windrow-listener")
+        await self._has_tried.wait()
+        return self.is_listening
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self, address: str) -> None:
+        backoff = FIRST_BACKOFF
+        while True:
+            try:
+                with wrapped_errors():
+                    if not await self._listen(address):
+                        return
+                backoff = FIRST_BACKOFF
+            except (WindrowError, ValueError) as error:
+                logger.warning("not listening for new work, polling instead: %s", error)
+            finally:
+                self.is_listening = False
+                self._has_tried.set()
+            await asyncio.sleep(random.uniform(backoff / 2, backoff))
+            backoff = min(LONGEST_BACKOFF, backoff * 2)
+
+    async def _listen(self, address: str) -> bool:
+        """Listen until the connection is lost; false at once if nothing can be heard on it."""
+        connection: Any = await asyncpg.connect(
+            address, timeout=TEST_SECONDS, server_settings={"application_name": NAME}
+        )
+        try:
+            is_lost = asyncio.Event()
+            connection.add_termination_listener(lambda *_: is_lost.set())
+            await connection.add_listener(WORK, self._hear_work)
+            await connection.add_listener(END, self._hear_end)
+            if not await self._test(connection):
+                return False
+            self.is_listening = True
+            self._has_tried.set()
+            self.belfry.ring_all()  # for what was sent while nobody listened
+            await is_lost.wait()
+            return True
+        finally:
+            connection.terminate()
+
+    async def _test(self, connection: Any) -> bool:
+        """Send something to ourselves, through a connection like all those that send."""
+        token = new_id()
+        heard = asyncio.Event()
+
+        def hear(_connection: Any, _pid: int, _channel: str, payload: str) -> None:
+            if payload == token:
+                heard.set()
+
+        await connection.add_listener(TEST, hear)
+        await self._database.fetch(sql("send_notice"), {"channel": TEST, "payload": token})
+        try:
+            async with asyncio.timeout(TEST_SECONDS):
+                await heard.wait()
+        except TimeoutError:
+            logger.warning(
+                "LISTEN works but nothing is heard, so new work is found by polling: the database "
+                "URL leads through a pooler in transaction mode, or the direct URL to another "
+                "database. Set WINDROW_DATABASE_DIRECT_URL to the server itself."
+            )
+            return False
+        await connection.remove_listener(TEST, hear)
+        return True
+
+    def _hear_work(self, _connection: Any, _pid: int, _channel: str, queue: str) -> None:
+        if queue:
+            self.belfry.ring([queue])
+        else:
+            self.belfry.ring_workers()
+
+    def _hear_end(self, _connection: Any, _pid: int, _channel: str, job_id: str) -> None:
+        self.belfry.ring(job_ids=[job_id])
+
+
+class NotedBell(Bell):
+    """A bell of somebody whose sleep is written down, anew when it lasts longer."""
+
+    def __init__(self, note: Note) -> None:
+        super().__init__()
+        self._note = note
+        self._noted_until = 0.0
+
+    async def note(self, seconds: float = NOTE_SECONDS) -> None:
+        await self._note(seconds)
+        self._noted_until = time.monotonic() + seconds
+
+    async def wait(self, timeout: float) -> bool:
+        now = time.monotonic()
+        if self._noted_until < now + timeout + GRACE_SECONDS:
+            was_noted = self._noted_until > now
+            await self.note(max(NOTE_SECONDS, timeout + 2 * GRACE_SECONDS))
+            if not was_noted:
+                return True  # nobody knew of this sleeper for a while: look
+        return await super().wait(timeout)
+
+
+class Listening(Verbs):
+    _listener: Listener
+
+    def listen_for_work(self, queues: Sequence[str] | None) -> AbstractAsyncContextManager[Bell]:
+        given = None if queues is None else list(queues)
+        return self._listen(work_in(queues), "add_sleeper", queues=given)
+
+    def listen_for_ends(self, job_ids: Sequence[str]) -> AbstractAsyncContextManager[Bell]:
+        known = [job_id.lower() for job_id in job_ids if is_id(job_id)]
+        return self._listen(end_of(known), "add_waiters", job_ids=known)
+
+    @asynccontextmanager
+    async def _listen(self, wish: Wish, statement: str, **values: Any) -> AsyncIterator[Bell]:
+        if not await self._listener.start():
+            yield Bell()
+            return
+        sleeper = new_id()
+
+        async def note(seconds: float) -> None:
+            await self._run(statement, id=sleeper, seconds=seconds, **values)
+            await self._pass_commits(bell)
+
+        bell = NotedBell(note)
+        self._listener.belfry.hang(bell, wish)
+        try:
+            await bell.note()
+            yield bell
+        finally:
+            self._listener.belfry.take_down(bell)
+            # A note that stays behind is harmless: it ends by itself.
+            with suppress(StoreUnavailable):
+                await self._run("remove_sleeper", id=sleeper)
+
+    async def _pass_commits(self, bell: Bell) -> None:
+        """Those who commit just now may not have seen our note: look again when they have."""
+        [found] = await self._run("pass_commits")
+        if not found["is_quiet"]:
+            asyncio.get_running_loop().call_later(COMMIT_SECONDS, bell.ring)

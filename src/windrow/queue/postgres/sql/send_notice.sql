@@ -1,0 +1,2 @@
+-- Send something to a channel. :channel, :payload.
+SELECT pg_notify(:channel::text, :payload::text)
