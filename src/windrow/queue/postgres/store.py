@@ -3,7 +3,7 @@
 - `inserting` · `claiming` · `finishing` · `leasing`: a job's way from insert to end
 - `looking` · `changing` · `grouping` · `limiting`: jobs, queues, groups and limits from outside
 - `scheduling` · `leading`: jobs that come again and again; who does what only one may do
-- `pruning`: what is past its time
+- `pruning`: what is past its time; `copying`: jobs on their way to or from another database
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
 """
 
@@ -19,6 +19,7 @@ from windrow.queue.job import Job
 from windrow.queue.postgres.bounding import find_bounds, keep_bounds
 from windrow.queue.postgres.changing import Changing
 from windrow.queue.postgres.connection import Database
+from windrow.queue.postgres.copying import Copying
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.finishing import Finishing
 from windrow.queue.postgres.grouping import Grouping
@@ -48,7 +49,17 @@ _FORGET: Final = parse_statement("forget", "RELEASE SAVEPOINT windrow_insert")
 
 
 class PostgresStore(
-    Finishing, Leasing, Changing, Looking, Grouping, Limiting, Scheduling, Pruning, Leading, Schema
+    Finishing,
+    Leasing,
+    Changing,
+    Looking,
+    Grouping,
+    Limiting,
+    Scheduling,
+    Pruning,
+    Copying,
+    Leading,
+    Schema,
 ):
     capabilities = Capabilities(
         transactional_insert=True, reads_in_transaction=True, many_machines=True
