@@ -7,7 +7,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -45,6 +44,7 @@ from tests.builders import (
 )
 from tests.conftest import MakeDatabase
 from tests.faults import FaultyStore
+from windrow import NewJob, Queue
 from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue.copying import CopyStore
 from windrow.queue.job import Job, JobState
@@ -284,6 +284,29 @@ async def test_jobs_that_were_there_before_stay_as_they_are(both: tuple[Store, S
     assert (await get(target, one.id)).payload == "there"
 
 
+async def test_a_dry_run_changes_nothing(urls: tuple[str, str], both: tuple[Store, Store]) -> None:
+    source, target = both
+    before = await fill(source)
+    report = await copy_database(*urls, is_dry_run=True)
+    assert report.moved.total() == len(before)
+    assert await target.list_jobs(EVERYTHING) == []
+    assert len(await source.list_jobs(EVERYTHING)) == len(before)
+
+
+async def test_an_unfinished_copy_to_one_place_is_not_finished_in_another(
+    both: tuple[Store, Store],
+) -> None:
+    source, target = both
+    job_id = await add(source)
+    await cast(CopyStore, source).take_jobs("elsewhere", 10)
+    with pytest.raises(ConfigError, match="on their way to elsewhere"):
+        await move(source, target)
+    report = CopyReport("here", "elsewhere", False)
+    await Copy(cast(CopyStore, source), cast(CopyStore, target), report).run(0, False)
+    assert report.resumed == 1
+    assert await state(target, job_id) is JobState.READY
+
+
 async def test_a_database_is_not_copied_to_itself(urls: tuple[str, str]) -> None:
     with pytest.raises(ConfigError, match="same database"):
         await copy_database(urls[0], urls[0])
@@ -337,6 +360,10 @@ async def test_two_copies_at_once_share_the_work(both: tuple[Store, Store]) -> N
     assert sorted(found) == sorted(wanted)
 
 
+async def count_all(store: Store) -> int:
+    return sum(sum(counts.values()) for counts in (await tallied(store)).values())
+
+
 def start_copy(source: str, target: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "windrow", "db", "copy", "--to", target, "--json"],
@@ -347,29 +374,52 @@ def start_copy(source: str, target: str) -> subprocess.Popen[str]:
     )
 
 
+def test_the_command_reports_and_exits_with_3_when_something_is_left(
+    urls: tuple[str, str],
+) -> None:
+    with Queue.sync(urls[0]) as queue:
+        queue.enqueue_many([NewJob("work") for _ in range(3)])
+        lease = queue.claim()
+        words = [sys.executable, "-m", "windrow", "db", "copy", "-d", urls[0], "--to", urls[1]]
+        printed = subprocess.run(
+            [*words, "--wait", "0"], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert printed.returncode == 3, printed.stderr
+        assert "moved 2 jobs: 2 ready" in printed.stdout
+        assert lease.jobs[0].id in printed.stdout
+        lease.complete(lease.jobs[0])
+    printed = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert printed.returncode == 0, printed.stderr
+    assert "moved 1 jobs: 1 completed" in printed.stdout
+
+
 async def test_copies_killed_at_any_moment_lose_and_double_nothing(
     urls: tuple[str, str], both: tuple[Store, Store]
 ) -> None:
     source, target = both
     dice = random.Random(11)
     groups = [await make_group(source, then=row("finish")) for _ in range(20)]
-    wanted = await add_many(source, 6000)
+    wanted = await add_many(source, 8000)
     for group in groups:
         wanted += await add_many(source, 10, group=group.id)
-    killed = 0
+    halfway = stranded = 0  # kills that found jobs on both sides; that left some on their way
     for _ in range(ROUNDS):
+        before = await count_all(source)
         process = start_copy(*urls)
-        try:
-            await asyncio.to_thread(process.wait, dice.uniform(0.5, 1.2))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            killed += 1
+        while process.poll() is None and await count_all(source) == before:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(dice.uniform(0, 0.3))
+        process.kill()
         process.communicate()
+        here, there = [await count_all(store) for store in both]
+        halfway += here > 0 and there > 0
+        stranded += here + there < len(wanted)
     process = start_copy(*urls)
     printed, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert json.loads(printed)["is_over"]
-    assert killed > 0
+    assert halfway > 0
+    assert stranded > 0
     assert await source.list_jobs(EVERYTHING) == []
     found = [job.id for job in await target.list_jobs(EVERYTHING, limit=20_000)]
     assert sorted(found) == sorted(wanted)

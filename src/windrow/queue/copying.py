@@ -24,7 +24,7 @@ from windrow.queue.job import UNCLAIMED, Job, JobError, JobState, Progress
 from windrow.queue.store import Store
 
 PARCEL_BYTES: Final = 16 * 1024 * 1024  # a parcel is closed when it holds so much
-JOBS_AT_ONCE: Final = 25  # read so many before looking how large the parcel is
+JOBS_AT_ONCE: Final = 100  # read so many before looking how large the parcel is
 _CHECKSUM_SPACE: Final = 2**128
 
 

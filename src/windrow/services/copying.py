@@ -21,7 +21,7 @@ from windrow.queue.job import JobState
 from windrow.queue.store import JobFilter, Retention, open_store
 from windrow.services.database import without_password
 
-PARCEL_JOBS: Final = 200
+PARCEL_JOBS: Final = 500
 POLL_SECONDS: Final = 0.2
 WAIT_SECONDS: Final = 60.0
 MOST_NAMED: Final = 20  # jobs that a report names one by one
@@ -77,7 +77,7 @@ async def copy_database(
             await source.check_schema()
             if not is_dry_run:
                 await target.migrate()
-            await target.check_schema()
+                await target.check_schema()
             report = CopyReport(
                 without_password(source_url), without_password(target_url), is_dry_run
             )
@@ -98,12 +98,14 @@ class Copy:
         self._report = report
         self._address = report.target.partition("?")[0]
         self._refused: dict[str, str] = {}
+        self._began = new_number()  # parcels with a lower number are an earlier copy's
 
     async def run(self, wait: float, is_draining: bool) -> None:
         report = self._report
+        has_tables = bool(await self._target.schema_version())
         report.before = {
             "source": await _count(self._source),
-            "target": await _count(self._target),
+            "target": await _count(self._target) if has_tables else {},
         }
         if report.is_dry_run:
             await self._forecast()
@@ -136,7 +138,7 @@ class Copy:
                     f"`windrow db copy --to` that address"
                 )
             await self._hand_over(number)
-            self._report.resumed += 1
+            self._report.resumed += number < self._began
 
     async def _move_jobs(self) -> None:
         while number := await self._source.take_jobs(self._address, PARCEL_JOBS):
