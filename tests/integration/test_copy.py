@@ -50,6 +50,7 @@ from windrow.queue.copying import CopyStore
 from windrow.queue.job import Job, JobState
 from windrow.queue.store import LimitRow, ProgressReport, ScheduleRow, Store, open_store
 from windrow.services.copying import Copy, CopyReport, copy_database
+from windrow.services.database import database_status
 
 DIRECTIONS = ("sqlite to postgres", "postgres to sqlite")
 ROUNDS = 10
@@ -294,11 +295,12 @@ async def test_a_dry_run_changes_nothing(urls: tuple[str, str], both: tuple[Stor
 
 
 async def test_an_unfinished_copy_to_one_place_is_not_finished_in_another(
-    both: tuple[Store, Store],
+    urls: tuple[str, str], both: tuple[Store, Store]
 ) -> None:
     source, target = both
     job_id = await add(source)
     await cast(CopyStore, source).take_jobs("elsewhere", 10)
+    assert (await database_status(urls[0])).leaving_for == ("elsewhere",)
     with pytest.raises(ConfigError, match="on their way to elsewhere"):
         await move(source, target)
     report = CopyReport("here", "elsewhere", False)

@@ -47,6 +47,8 @@ def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None
             print(f"{found.url}\nschema version {found.version}")
             if found.problem is None:
                 print_queues(found.queues)
+            for target in found.leaving_for:
+                print(f"jobs are on their way to {target}: run `windrow db copy` there again")
         if found.problem is not None:
             raise typer.Exit(_report(found.problem))
 
