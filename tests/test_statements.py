@@ -43,6 +43,7 @@ ONLY: dict[str, dict[str, str]] = {
             "written beside the lock that guards migrations there",
         ),
         "take_write_lock": "rows are locked there: SQLite locks the whole file",
+        "add_sequence": "made with the table there: SQLite makes it with the first insert",
     },
     "postgres": {
         **dict.fromkeys(
@@ -79,6 +80,10 @@ ONLY: dict[str, dict[str, str]] = {
             ("add_sleeper", "remove_sleeper", "add_waiters", "pass_commits", "send_notice"),
             "who sleeps is told by NOTIFY there: SQLite's processes look at the file",
         ),
+        "find_history": "rows of a UNION cannot be locked there",
+        "find_keys": "what finds holders for inserts takes whole rows there",
+        "remove_moved": "one statement there: SQLite puts it together from smaller ones",
+        "remove_groups": "what deletes groups there looks at their expiry",
         "share_queues": "a claim of several queues there locks no more than it takes",
     },
 }

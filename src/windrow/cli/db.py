@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from windrow.cli.output import DatabaseOption, JsonOption, age, print_json, print_table, run
 from windrow.queue.job import JobState
 from windrow.queue.store import Pruned, QueueInfo
+from windrow.services.copying import WAIT_SECONDS, CopyReport, copy_database
 from windrow.services.database import database_status, migrate_database
 from windrow.services.jobs import prune_jobs
 from windrow.settings import load_settings
@@ -45,6 +47,8 @@ def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None
             print(f"{found.url}\nschema version {found.version}")
             if found.problem is None:
                 print_queues(found.queues)
+            for target in found.leaving_for:
+                print(f"jobs are on their way to {target}: run `windrow db copy` there again")
         if found.problem is not None:
             raise typer.Exit(_report(found.problem))
 
@@ -69,6 +73,71 @@ def prune(
         print_json({"jobs": pruned.jobs, "groups": pruned.groups})
     else:
         print(f"removed {pruned.jobs} jobs and {pruned.groups} groups")
+
+
+@app.command()
+def copy(
+    to: Annotated[str, typer.Option("--to", metavar="URL", help="Where everything moves.")],
+    wait: Annotated[
+        float, typer.Option(help="Seconds to wait for running jobs before they are left behind.")
+    ] = WAIT_SECONDS,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="Pause the queues here first: nothing starts any more.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would move.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Move all jobs to another database while they are in use. Run it again if it was interrupted.
+
+    Exit code 3 when something was left behind."""
+
+    async def work() -> CopyReport:
+        url = load_settings({"database_url": database}).database_url
+        return await copy_database(url, to, wait=wait, is_draining=drain, is_dry_run=dry_run)
+
+    report = run(work())
+    if as_json:
+        fields = asdict(report) | {"moved": dict(report.moved)}
+        print_json({"is_over": report.is_over, **fields})
+    else:
+        _print_copy(report)
+    if not report.is_over and not report.is_dry_run:
+        raise typer.Exit(3)
+
+
+def _print_copy(report: CopyReport) -> None:
+    print(f"from {report.source}\nto   {report.target}")
+    verb = "would move" if report.is_dry_run else "moved"
+    states = [state for state in JobState if report.moved[state]]
+    shown = ", ".join(f"{report.moved[state]} {state}" for state in states)
+    print(f"{verb} {report.moved.total()} jobs{': ' if shown else ''}{shown}")
+    print(f"{report.groups} groups, {report.schedules} schedules, {report.limits} limits")
+    if report.known:
+        print(f"{report.known} were there already")
+    if report.resumed:
+        print(f"{report.resumed} parcels of an earlier copy handed over again")
+    if not report.is_dry_run:
+        same = "the same" if report.sent == report.received else "DIFFERENT"
+        print(f"{report.checked} jobs read back, checksum {report.received or '-'}: {same}")
+        _print_counts(report)
+    if report.reasons:
+        print("left behind:" if not report.is_dry_run else "note:")
+        print_table(["id", "why"], list(report.reasons.items()))
+
+
+def _print_counts(report: CopyReport) -> None:
+    """Jobs of both sides by queue and state, before and after."""
+    parts = [each[side] for side in ("source", "target") for each in (report.before, report.after)]
+    queues = sorted({name for part in parts for name in part})
+    rows = [
+        [queue, state, *(part.get(queue, {}).get(state, 0) for part in parts)]
+        for queue in queues
+        for state in JobState
+        if any(state in part.get(queue, {}) for part in parts)
+    ]
+    if rows:
+        print_table(["queue", "state", "here before#", "after#", "there before#", "after#"], rows)
 
 
 def print_queues(queues: Sequence[QueueInfo]) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
 from windrow.errors import SchemaOutdated, SchemaTooNew
+from windrow.queue.copying import CopyStore
 from windrow.queue.store import QueueInfo, open_store
 
 
@@ -15,6 +17,7 @@ class DatabaseStatus:
     version: int
     problem: str | None  # what is wrong and what to do, if anything
     queues: tuple[QueueInfo, ...]
+    leaving_for: tuple[str, ...] = ()  # where an unfinished copy was moving jobs that wait here
 
 
 async def migrate_database(url: str) -> list[str]:
@@ -38,7 +41,9 @@ async def database_status(url: str) -> DatabaseStatus:
         except (SchemaOutdated, SchemaTooNew) as problem:
             return DatabaseStatus(without_password(url), version, str(problem), ())
         queues = tuple(await store.list_queues())
-        return DatabaseStatus(without_password(url), version, None, queues)
+        targets = set((await cast(CopyStore, store).list_parcels()).values())
+        leaving_for = tuple(sorted(targets))
+        return DatabaseStatus(without_password(url), version, None, queues, leaving_for)
     finally:
         await store.close()
 

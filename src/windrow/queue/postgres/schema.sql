@@ -314,3 +314,20 @@ CREATE CONSTRAINT TRIGGER notice_group AFTER UPDATE ON windrow.job_group
     DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (OLD.is_paused AND NOT NEW.is_paused)
     EXECUTE FUNCTION windrow.notice_group();
+
+-- Moving jobs between databases. The outbox: what was taken from here and may not be there yet. The
+-- inbox: which parcels were taken in, and what became of them.
+CREATE TABLE windrow.copy_outbox (
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    parcel uuid NOT NULL,
+    target text NOT NULL,
+    item text NOT NULL,
+    body text NOT NULL
+);
+CREATE INDEX copy_outbox_parcel ON windrow.copy_outbox (parcel, number);
+
+CREATE TABLE windrow.copy_inbox (
+    parcel uuid PRIMARY KEY,
+    received_at timestamptz NOT NULL,
+    receipt text NOT NULL
+);

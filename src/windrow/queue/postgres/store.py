@@ -4,6 +4,7 @@
 - `looking` · `changing` · `grouping` · `limiting`: jobs, queues, groups and limits from outside
 - `scheduling` · `leading`: jobs that come again and again; who does what only one may do
 - `pruning`: what is past its time; `listening`: who sleeps until something happens
+- `copying`: jobs on their way to or from another database
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
 """
 
@@ -19,6 +20,7 @@ from windrow.queue.job import Job
 from windrow.queue.postgres.bounding import find_bounds, keep_bounds
 from windrow.queue.postgres.changing import Changing
 from windrow.queue.postgres.connection import Database
+from windrow.queue.postgres.copying import Copying
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.finishing import Finishing
 from windrow.queue.postgres.grouping import Grouping
@@ -57,6 +59,7 @@ class PostgresStore(
     Limiting,
     Scheduling,
     Pruning,
+    Copying,
     Leading,
     Listening,
     Schema,

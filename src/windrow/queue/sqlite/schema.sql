@@ -5,6 +5,22 @@ CREATE TABLE windrow_blob (
   body BLOB NOT NULL
 );
 
+CREATE TABLE windrow_copy_inbox (
+  parcel TEXT PRIMARY KEY,
+  received_at INTEGER NOT NULL,
+  receipt TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE windrow_copy_outbox (
+  number INTEGER PRIMARY KEY,
+  parcel TEXT NOT NULL,
+  target TEXT NOT NULL,
+  item TEXT NOT NULL,
+  body TEXT NOT NULL
+);
+
+CREATE INDEX windrow_copy_outbox_parcel ON windrow_copy_outbox (parcel, number);
+
 CREATE TABLE windrow_job_error (
   number INTEGER PRIMARY KEY,
   seq INTEGER NOT NULL,

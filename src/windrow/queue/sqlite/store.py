@@ -6,7 +6,7 @@ The verbs themselves are functions over a `Work`, in the modules named for what 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -14,12 +14,14 @@ from typing import Any, TypeVar
 from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell, end_of, work_in
+from windrow.queue.copying import Parcel, QueueRow, Receipt
 from windrow.queue.job import Job, JobState
 from windrow.queue.migrate import check_version
 from windrow.queue.sqlite import (
     bounding,
     changing,
     claiming,
+    copying,
     editing,
     enlisting,
     finishing,
@@ -313,6 +315,34 @@ class SqliteStore:
 
     async def measure_disk(self, *, exact: bool = False) -> DiskUsage:
         return await self._read(pruning.measure_disk)
+
+    # Copying
+
+    async def take_jobs(self, target: str, limit: int) -> str | None:
+        return await self._write(lambda work: copying.take_jobs(work, target, limit))
+
+    async def take_groups(
+        self, target: str, limit: int, after: str | None
+    ) -> tuple[str | None, str | None]:
+        return await self._write(lambda work: copying.take_groups(work, target, limit, after))
+
+    async def list_parcels(self) -> dict[str, str]:
+        return await self._read(copying.list_parcels)
+
+    async def read_parcel(self, number: str) -> Parcel | None:
+        return await self._read(lambda work: copying.read_parcel(work, number))
+
+    async def receive_parcel(self, parcel: Parcel) -> Receipt:
+        return await self._write(lambda work: copying.receive_parcel(work, parcel))
+
+    async def drop_parcel(self, number: str, kept: Collection[str]) -> None:
+        await self._write(lambda work: copying.drop_parcel(work, number, kept))
+
+    async def has_received(self, number: str) -> bool:
+        return await self._read(lambda work: copying.has_received(work, number))
+
+    async def add_queues(self, rows: Sequence[QueueRow]) -> None:
+        await self._write(lambda work: copying.add_queues(work, rows))
 
     # Maintenance
 

@@ -1,0 +1,257 @@
+"""Moving jobs to another database and from there: see `queue/copying.py`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import msgspec
+
+from windrow.errors import StoreError
+from windrow.queue.copying import (
+    JOBS_AT_ONCE,
+    PARCEL_BYTES,
+    Admission,
+    CopiedGroup,
+    CopiedJob,
+    CopiedSchedule,
+    Item,
+    Parcel,
+    QueueRow,
+    Receipt,
+    admit,
+    decode_item,
+    encode_item,
+    found_checksum,
+    item_id,
+    new_number,
+    pack_job,
+    sent_checksum,
+)
+from windrow.queue.postgres.changing import delete_blobs
+from windrow.queue.postgres.looking import read_jobs
+from windrow.queue.postgres.rows import Row, as_json
+from windrow.queue.postgres.verbs import Verbs
+from windrow.queue.postgres.work import Work
+
+LARGEST_INLINE_RESULT: Final = 1024 * 1024  # bytes; a larger one becomes a blob
+
+
+class Copying(Verbs):
+    # Out of this database
+
+    async def take_jobs(self, target: str, limit: int) -> str | None:
+        async def do(work: Work) -> str | None:
+            schedules = [_read_schedule(row) for row in await work.run("take_schedules")]
+            found = await work.run("find_movable", limit=limit)
+            found = found or await work.run("find_history", limit=limit)
+            jobs = await _pack(work, found, None, PARCEL_BYTES)
+            await _remove(work, [job.id for job in jobs])
+            return await _put_out(work, target, [*schedules, *jobs])
+
+        return await self._transact(do)
+
+    async def take_groups(
+        self, target: str, limit: int, after: str | None
+    ) -> tuple[str | None, str | None]:
+        async def do(work: Work) -> tuple[str | None, str | None]:
+            items: list[Item] = []
+            done: set[str] = set()
+            last = after
+            while len(items) < limit:
+                found = await work.run("list_groups", after=last, limit=50)
+                if not found:
+                    return await _put_out(work, target, items), None
+                for group_id in [str(row["id"]) for row in found]:
+                    if group_id not in done:
+                        unit = await _find_unit(work, group_id)
+                        done |= unit
+                        items += await _take_unit(work, unit)
+                    last = group_id
+                    if len(items) >= limit:
+                        break
+            return await _put_out(work, target, items), last
+
+        return await self._transact(do)
+
+    async def list_parcels(self) -> dict[str, str]:
+        return {str(row["parcel"]): row["target"] for row in await self._run("list_parcels")}
+
+    async def read_parcel(self, number: str) -> Parcel | None:
+        rows = await self._run("read_parcel", parcel=number)
+        if not rows:
+            return None
+        return Parcel(number, rows[0]["target"], tuple(decode_item(row["body"]) for row in rows))
+
+    async def drop_parcel(self, number: str, kept: Collection[str]) -> None:
+        async def do(work: Work) -> None:
+            if kept:
+                values = {"next": new_number(), "items": sorted(kept)}
+                await work.run("keep_items", parcel=number, **values)
+            await work.run("drop_parcel", parcel=number)
+
+        await self._transact(do)
+
+    # Into this database
+
+    async def receive_parcel(self, parcel: Parcel) -> Receipt:
+        async def do(work: Work) -> Receipt:
+            if former := await work.run("find_receipt", parcel=parcel.id):
+                return msgspec.json.decode(former[0]["receipt"], type=Receipt)
+            admission = await _admit(work, parcel)
+            await work.run("import_groups", rows=as_json(admission.groups))
+            await work.run("import_schedules", rows=as_json(admission.schedules))
+            await _write_jobs(work, admission.jobs)
+            receipt = await _check(work, admission)
+            await work.run("add_receipt", parcel=parcel.id, receipt=as_json(receipt))
+            return receipt
+
+        return await self._transact(do)
+
+    async def has_received(self, number: str) -> bool:
+        return bool(await self._run("find_receipt", parcel=number))
+
+    async def add_queues(self, rows: Sequence[QueueRow]) -> None:
+        await self._run("add_queues", rows=as_json([asdict(row) for row in rows]))
+
+
+async def _find_unit(work: Work, group_id: str) -> set[str]:
+    """A group with those it must stay together with."""
+    unit = {group_id}
+    while True:
+        found = {str(row["id"]) for row in await work.run("find_relatives", ids=sorted(unit))}
+        if found <= unit:
+            return unit
+        unit |= found
+
+
+async def _take_unit(work: Work, groups: set[str]) -> list[Item]:
+    """Lock the jobs, then the groups, as everybody does; what came or began meanwhile is seen by
+    the second look, after which nothing can come."""
+    ids = sorted(groups)
+    before = await work.run("find_kin", ids=ids)
+    if any(row["must_stay"] for row in before):
+        return []
+    found = sorted(str(row["id"]) for row in before)
+    await work.run("lock_jobs", ids=found)
+    await work.run("lock_finished", ids=found)
+    await work.lock_groups(ids)
+    kin = await work.run("find_kin", ids=ids)
+    is_same = sorted(str(row["id"]) for row in kin) == found
+    if not is_same or any(row["must_stay"] for row in kin):
+        return []
+    if await _find_unit(work, ids[0]) != groups:
+        return []
+    jobs = await _pack(work, kin, ids[0], None)
+    rows = await work.run("export_groups", ids=ids)
+    await _remove(work, found)
+    await work.run("remove_groups", ids=ids)
+    return [*(_read_group(row, ids[0]) for row in rows), *jobs]
+
+
+async def _pack(
+    work: Work, found: Sequence[Row], unit: str | None, most_bytes: int | None
+) -> list[CopiedJob]:
+    """Jobs with all that is kept of them, as many as there is room for."""
+    packed: list[CopiedJob] = []
+    size = 0
+    for start in range(0, len(found), JOBS_AT_ONCE):
+        places = {str(row["id"]): row["place"] for row in found[start : start + JOBS_AT_ONCE]}
+        jobs = await read_jobs(work.run, list(places))
+        packed += [pack_job(jobs[job_id], place, unit) for job_id, place in places.items()]
+        size += sum(len(job.payload_json) + len(job.result_json or "") for job in jobs.values())
+        if most_bytes is not None and size > most_bytes:
+            break
+    return packed
+
+
+async def _remove(work: Work, ids: Sequence[str]) -> None:
+    """Take jobs away that do not run. Their groups go with them, so nothing is counted there."""
+    gone = await work.run("remove_moved", ids=ids)
+    if len(gone) != len(ids):
+        raise StoreError("a job that was locked is gone: nothing was moved")
+    for row in gone:
+        work.key_freed(row["unique_key"])
+    await delete_blobs(work, {row["hash"] for row in gone if row["hash"] is not None})
+
+
+async def _put_out(work: Work, target: str, items: Sequence[Item]) -> str | None:
+    if not items:
+        return None
+    number = new_number()
+    await work.run(
+        "add_parcels",
+        parcel=number,
+        target=target,
+        items=[item_id(item) for item in items],
+        bodies=[encode_item(item) for item in items],
+    )
+    return number
+
+
+async def _admit(work: Work, parcel: Parcel) -> Admission:
+    keys = sorted({job.unique for job in parcel.jobs if job.unique is not None})
+    holders: defaultdict[tuple[str | None, str], dict[bool, str]] = defaultdict(dict)
+    for row in await work.run("find_keys", keys=keys):
+        holders[row["tenant"], row["unique_key"]][row["is_follower"]] = str(row["id"])
+    jobs = await work.run("get_states", ids=[job.id for job in parcel.jobs])
+    groups = await work.run("find_groups", ids=[group.id for group in parcel.groups])
+    return admit(
+        parcel,
+        known={str(row["id"]) for row in jobs},
+        groups={str(row["id"]) for row in groups},
+        schedules={row["name"] for row in await work.run("list_schedules")},
+        holders=holders,
+    )
+
+
+async def _write_jobs(work: Work, jobs: Sequence[CopiedJob]) -> None:
+    if not jobs:
+        return
+    hashes: list[bytes | None] = []
+    blobs: dict[bytes, bytes] = {}
+    for job in jobs:
+        body = (job.result or "").encode()
+        is_large = len(body) > LARGEST_INLINE_RESULT
+        hashes.append(hashlib.sha256(body).digest() if is_large else None)
+        if is_large:
+            blobs[hashlib.sha256(body).digest()] = body
+    if blobs:
+        await work.run("add_blobs", hashes=list(blobs), bodies=list(blobs.values()))
+    rows = [
+        msgspec.structs.replace(job, errors=(), result=None if large else job.result)
+        for job, large in zip(jobs, hashes, strict=True)
+    ]
+    await work.run("import_jobs", rows=as_json(rows), ids=[job.id for job in jobs], hashes=hashes)
+    await work.add_errors([(job.id, error) for job in jobs for error in job.errors])
+    await work.run("raise_sequence", seq=max(job.place for job in jobs))
+    work.ready_queues |= {job.queue for job in jobs}
+
+
+async def _check(work: Work, admission: Admission) -> Receipt:
+    """Read back what was written; what differs is not kept."""
+    found = await read_jobs(work.run, [job.id for job in admission.jobs])
+    sent, received = sent_checksum(admission.jobs), found_checksum(found.values())
+    if sent != received:
+        raise StoreError("jobs read back after copying differ from those sent: nothing was copied")
+    return Receipt(
+        refused=admission.refused,
+        known=admission.known,
+        checked=len(found),
+        sent=sent,
+        checksum=received,
+    )
+
+
+def _read_group(row: Row, unit: str) -> CopiedGroup:
+    values: dict[str, Any] = dict(row)
+    for name in ("id", "root"):
+        values[name] = None if values[name] is None else str(values[name])
+    return CopiedGroup(**values, unit=unit)
+
+
+def _read_schedule(row: Row) -> CopiedSchedule:
+    return CopiedSchedule(**dict(row))

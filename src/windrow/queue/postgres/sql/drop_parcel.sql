@@ -1,0 +1,2 @@
+-- A parcel has arrived. :parcel.
+DELETE FROM windrow.copy_outbox WHERE parcel = :parcel::uuid

@@ -1,0 +1,2 @@
+-- What is in a parcel, in the order it was put in. :parcel. Returns target, body.
+SELECT target, body FROM windrow.copy_outbox WHERE parcel = :parcel::uuid ORDER BY number

@@ -1,0 +1,322 @@
+"""Moving jobs to another database and from there: see `queue/copying.py`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from windrow.errors import StoreError
+from windrow.queue.copying import (
+    JOBS_AT_ONCE,
+    PARCEL_BYTES,
+    Admission,
+    CopiedGroup,
+    CopiedJob,
+    CopiedSchedule,
+    Item,
+    Parcel,
+    QueueRow,
+    Receipt,
+    admit,
+    decode_item,
+    encode_item,
+    found_checksum,
+    item_id,
+    new_number,
+    pack_job,
+    sent_checksum,
+)
+from windrow.queue.job import FINAL
+from windrow.queue.sqlite.changing import delete_results
+from windrow.queue.sqlite.finishing import LARGEST_INLINE_RESULT
+from windrow.queue.sqlite.looking import get_jobs
+from windrow.queue.sqlite.rows import id_list, to_json, to_micros, to_optional_time, to_time
+from windrow.queue.sqlite.work import Work, statement
+
+_TIMES = ("created_at", "run_at", "started_at", "finished_at", "expires_at")
+
+
+# Out of this database
+
+
+def take_jobs(work: Work, target: str, limit: int) -> str | None:
+    schedules = [_read_schedule(row) for row in work.named_rows(statement("take_schedules"), {})]
+    jobs = _pack(work, work.rows("find_movable", {"limit": limit}), None, PARCEL_BYTES)
+    _remove(work, [job.id for job in jobs])
+    return _put_out(work, target, [*schedules, *jobs])
+
+
+def take_groups(
+    work: Work, target: str, limit: int, after: str | None
+) -> tuple[str | None, str | None]:
+    items: list[Item] = []
+    done: set[str] = set()
+    while len(items) < limit:
+        found = [name for (name,) in work.rows("list_groups", {"after": after, "limit": 50})]
+        if not found:
+            return _put_out(work, target, items), None
+        for group_id in found:
+            if group_id not in done:
+                unit = _find_unit(work, group_id)
+                done |= unit
+                items += _take_unit(work, unit)
+            after = group_id
+            if len(items) >= limit:
+                break
+    return _put_out(work, target, items), after
+
+
+def _find_unit(work: Work, group_id: str) -> set[str]:
+    """A group with those it must stay together with."""
+    unit = {group_id}
+    while True:
+        found = {name for (name,) in work.rows("find_relatives", {"ids": to_json(sorted(unit))})}
+        if found <= unit:
+            return unit
+        unit |= found
+
+
+def _take_unit(work: Work, groups: set[str]) -> list[Item]:
+    ids = {"ids": to_json(sorted(groups))}
+    kin = work.rows("find_kin", ids)
+    if any(must_stay for _, _, must_stay in kin):
+        return []
+    name = min(groups)
+    jobs = _pack(work, [(job_id, place) for job_id, place, _ in kin], name, None)
+    rows = work.named_rows(statement("export_groups"), ids)
+    _remove(work, [job.id for job in jobs])
+    work.run("delete_groups", ids)
+    return [*(_read_group(row, name) for row in rows), *jobs]
+
+
+def _pack(
+    work: Work, found: Sequence[tuple[Any, ...]], unit: str | None, most_bytes: int | None
+) -> list[CopiedJob]:
+    """Jobs with all that is kept of them, as many as there is room for."""
+    packed: list[CopiedJob] = []
+    size = 0
+    for start in range(0, len(found), JOBS_AT_ONCE):
+        places = dict(found[start : start + JOBS_AT_ONCE])
+        jobs = get_jobs(work, list(places))
+        packed += [pack_job(jobs[job_id], place, unit) for job_id, place in places.items()]
+        size += sum(len(job.payload_json) + len(job.result_json or "") for job in jobs.values())
+        if most_bytes is not None and size > most_bytes:
+            break
+    return packed
+
+
+def _remove(work: Work, ids: Sequence[str]) -> None:
+    """Take jobs away that do not run. Their groups go with them, so nothing is counted there."""
+    given = {"ids": id_list(ids)}
+    live = work.live_jobs("find_live", given)
+    finished = work.named_rows(statement("find_finished"), given)
+    work.run("remove_jobs", {"seqs": to_json([job.seq for job in live])})
+    work.run("remove_finished", {"seqs": to_json([row["seq"] for row in finished])})
+    gone = to_json([*(job.seq for job in live), *(row["seq"] for row in finished)])
+    for name in ("delete_payloads", "delete_errors", "delete_progress"):
+        work.run(name, {"seqs": gone})
+    delete_results(work, gone)
+    for job in live:
+        work.moved(job, None)
+        if job.unique_key is not None and not job.is_follower:
+            work.freed.append((job.tenant, job.unique_key))
+    for row in finished:
+        work.counts[row["queue"], row["state"]] -= 1
+
+
+def _put_out(work: Work, target: str, items: Sequence[Item]) -> str | None:
+    if not items:
+        return None
+    number = new_number()
+    work.run_many(
+        "add_parcels",
+        [
+            {"parcel": number, "target": target, "item": item_id(item), "body": encode_item(item)}
+            for item in items
+        ],
+    )
+    return number
+
+
+def list_parcels(work: Work) -> dict[str, str]:
+    return dict(work.rows("list_parcels", {}))
+
+
+def read_parcel(work: Work, number: str) -> Parcel | None:
+    rows = work.rows("read_parcel", {"parcel": number})
+    if not rows:
+        return None
+    return Parcel(number, rows[0][0], tuple(decode_item(body) for _, body in rows))
+
+
+def drop_parcel(work: Work, number: str, kept: Collection[str]) -> None:
+    if kept:
+        values = {"parcel": number, "next": new_number(), "items": to_json(sorted(kept))}
+        work.run("keep_items", values)
+    work.run("drop_parcel", {"parcel": number})
+
+
+# Into this database
+
+
+def receive_parcel(work: Work, parcel: Parcel) -> Receipt:
+    if former := work.rows("find_receipt", {"parcel": parcel.id}):
+        return msgspec.json.decode(former[0][0], type=Receipt)
+    admission = _admit(work, parcel)
+    work.run_many("import_groups", [_group_values(group) for group in admission.groups])
+    work.run_many("import_schedules", [_schedule_values(item) for item in admission.schedules])
+    _write_jobs(work, admission.jobs)
+    receipt = _check(work, admission)
+    values = {"parcel": parcel.id, "receipt": to_json(receipt), "now": work.now}
+    work.run("add_receipt", values)
+    return receipt
+
+
+def has_received(work: Work, number: str) -> bool:
+    return bool(work.rows("find_receipt", {"parcel": number}))
+
+
+def add_queues(work: Work, rows: Sequence[QueueRow]) -> None:
+    work.run_many("add_queues", [asdict(row) for row in rows])
+
+
+def _admit(work: Work, parcel: Parcel) -> Admission:
+    keys = {(job.tenant, job.unique) for job in parcel.jobs if job.unique is not None}
+    holders: defaultdict[tuple[str | None, str], dict[bool, str]] = defaultdict(dict)
+    for row in work.named_rows(statement("find_holders"), {"keys": to_json(list(keys))}):
+        holders[row["tenant"], row["unique_key"]][bool(row["is_follower"])] = row["id"]
+    jobs = {"ids": to_json([job.id for job in parcel.jobs])}
+    groups = {"ids": to_json([group.id for group in parcel.groups])}
+    return admit(
+        parcel,
+        known={row[0] for row in work.rows("find_known", jobs)},
+        groups={row[0] for row in work.rows("find_groups", groups)},
+        schedules={row["name"] for row in work.named_rows(statement("list_schedules"), {})},
+        holders=holders,
+    )
+
+
+def _write_jobs(work: Work, jobs: Sequence[CopiedJob]) -> None:
+    if not jobs:
+        return
+    work.run("add_sequence", {})
+    [(last,)] = work.rows("find_last_seq", {})
+    numbered = list(enumerate(jobs, last + 1))
+    for table, is_final in (("windrow_job_live", False), ("windrow_job_finished", True)):
+        text = statement("import_jobs").format(table=table)
+        for seq, job in numbered:
+            if (job.state in FINAL) is is_final:
+                work.run_given(text, _job_values(seq, job))
+    work.run_many("insert_payloads", [_payload_values(seq, job) for seq, job in numbered])
+    _write_results(work, [(seq, job.result) for seq, job in numbered if job.result is not None])
+    work.run_many(
+        "add_errors",
+        [work.error_line(seq, error) for seq, job in numbered for error in job.errors],
+    )
+    work.run_many("report_progress", list(_progress_values(numbered)))
+    for job in jobs:
+        work.counts[job.queue, job.state.value] += 1
+    highest = max(last + len(jobs), *(job.place for job in jobs))
+    work.run("raise_sequence", {"seq": highest})
+
+
+def _write_results(work: Work, results: Sequence[tuple[int, str]]) -> None:
+    for seq, text in results:
+        values: dict[str, Any] = {"seq": seq, "result": text, "blob_hash": None, "is_cleaned": 0}
+        body = text.encode()
+        if len(body) > LARGEST_INLINE_RESULT:
+            values |= {"result": None, "blob_hash": hashlib.sha256(body).hexdigest()}
+            work.run("add_blobs", {"hash": values["blob_hash"], "body": body})
+        work.run("add_results", values)
+
+
+def _check(work: Work, admission: Admission) -> Receipt:
+    """Read back what was written; what differs is not kept."""
+    found = get_jobs(work, [job.id for job in admission.jobs])
+    sent, received = sent_checksum(admission.jobs), found_checksum(found.values())
+    if sent != received:
+        raise StoreError("jobs read back after copying differ from those sent: nothing was copied")
+    return Receipt(
+        refused=admission.refused,
+        known=admission.known,
+        checked=len(found),
+        sent=sent,
+        checksum=received,
+    )
+
+
+def _job_values(seq: int, job: CopiedJob) -> dict[str, Any]:
+    values = {name: getattr(job, name) for name in job.__struct_fields__}
+    values |= {name: _micros(getattr(job, name)) for name in _TIMES}
+    if job.group is not None:
+        values["expires_at"] = None  # it goes with its group
+    values |= {
+        "seq": seq,
+        "state": job.state.value,
+        "group_id": job.group,
+        "unique_key": job.unique,
+        "limit_keys": to_json(job.limits) if job.limits else None,
+        "fair_key": job.limits[0] if job.limits else None,
+    }
+    unbound = ("errors", "progress", "tags", "limits", "group", "unique", "payload", "headers")
+    return {name: value for name, value in values.items() if name not in unbound}
+
+
+def _payload_values(seq: int, job: CopiedJob) -> dict[str, Any]:
+    return {
+        "seq": seq,
+        "payload": job.payload,
+        "headers": job.headers,
+        "tags": to_json(job.tags) if job.tags else None,
+        "is_cleaned": job.is_cleaned,
+    }
+
+
+def _progress_values(numbered: Iterable[tuple[int, CopiedJob]]) -> Iterable[Mapping[str, Any]]:
+    for seq, job in numbered:
+        if job.progress is not None:
+            yield {
+                "seq": seq,
+                "percent": job.progress.percent,
+                "message": job.progress.message,
+                "counters": to_json(job.progress.counters),
+                "now": _micros(job.progress.updated_at),
+            }
+
+
+def _group_values(group: CopiedGroup) -> dict[str, Any]:
+    times = ("created_at", "ended_at", "expires_at")
+    return msgspec.structs.asdict(group) | {name: _micros(getattr(group, name)) for name in times}
+
+
+def _schedule_values(item: CopiedSchedule) -> dict[str, Any]:
+    times = ("created_at", "next_at", "last_at")
+    return msgspec.structs.asdict(item) | {name: _micros(getattr(item, name)) for name in times}
+
+
+def _read_group(row: Any, unit: str) -> CopiedGroup:
+    values = dict(row)
+    for name in ("is_paused", "is_open", "is_cancelled"):
+        values[name] = bool(values[name])
+    for name in ("created_at", "ended_at", "expires_at"):
+        values[name] = to_optional_time(values[name])
+    return CopiedGroup(**values, unit=unit)
+
+
+def _read_schedule(row: Any) -> CopiedSchedule:
+    values = dict(row) | {
+        "is_paused": bool(row["is_paused"]),
+        "created_at": to_time(row["created_at"]),
+        "next_at": to_optional_time(row["next_at"]),
+        "last_at": to_optional_time(row["last_at"]),
+    }
+    return CopiedSchedule(**values)
+
+
+def _micros(moment: Any) -> int | None:
+    return None if moment is None else to_micros(moment)

@@ -1,0 +1,4 @@
+-- What became of a parcel that was received before.
+-- :parcel
+-- Returns receipt.
+SELECT receipt FROM windrow_copy_inbox WHERE parcel = :parcel
