@@ -28,7 +28,7 @@ from windrow.queue.sqlite.work import statement
 
 logger = logging.getLogger(__name__)
 
-# Measured in docs/decisions/0006-wake-ups.md: a commit is noticed within 10 ms, for well under 1 %
+# Measured in docs/decisions/0006-wake-ups.md: a commit is mostly noticed in a few ms, for under 1 %
 # of a core.
 LOOK_SECONDS: Final = 0.008
 # After a write to the log the exact number is asked for in so many looks, later in one of so many.
