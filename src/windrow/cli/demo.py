@@ -6,16 +6,14 @@ import tempfile
 from pathlib import Path
 
 from windrow.cli.output import DatabaseOption, JsonOption, job_fields, print_json, print_table, run
-from windrow.queue.job import Job
-from windrow.queue.queue import Queue
-from windrow.services.demo import run_demo
+from windrow.services.demo import demo_database
 
 
 def demo(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Enqueue, claim, retry and finish a few jobs (in a temporary database unless one is named)."""
     with tempfile.TemporaryDirectory(prefix="windrow-demo-") as folder:
         url = database or f"sqlite:///{Path(folder) / 'demo.db'}"
-        done = run(_demo(url))
+        done = run(demo_database(url))
     if as_json:
         print_json([job_fields(job) for job in done])
         return
@@ -35,8 +33,3 @@ def demo(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
         ],
     )
     print(f"\n{len(done)} jobs, each a row in {url.partition(':')[0]}; the failed one says why.")
-
-
-async def _demo(url: str) -> list[Job]:
-    async with Queue.open(url, migrate=True) as queue:
-        return await run_demo(queue)

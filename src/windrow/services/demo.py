@@ -16,6 +16,12 @@ PAGES = [
 ]
 
 
+async def demo_database(url: str) -> list[Job]:
+    """Run the demo on this database, made first if it is new."""
+    async with Queue.open(url, migrate=True) as queue:
+        return await run_demo(queue)
+
+
 async def run_demo(queue: Queue) -> list[Job]:
     """Enqueue a few pages as a group, work through them, and return every job as it ended."""
     group = await queue.create_group(then=NewJob("demo.report", queue=DEMO_QUEUE))
