@@ -23,7 +23,8 @@ from bench import floor_postgres, floor_sqlite
 from tests.postgres_server import PostgresServer, create_database, drop_database
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
-from windrow.queue.store import Claim, Finish, JobRow, Store, open_store
+from windrow.queue.records import Claim, Finish, JobRow
+from windrow.queue.store import Store, open_store
 
 PAYLOAD = msgspec.json.encode({"url": "https://example.org/page", "text": "x" * 150})
 DURABLE = {

@@ -9,7 +9,7 @@ import msgspec
 
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobError, JobState
-from windrow.queue.store import (
+from windrow.queue.records import (
     Claim,
     Finish,
     Finished,
@@ -19,8 +19,8 @@ from windrow.queue.store import (
     JobFilter,
     JobRow,
     QueueInfo,
-    Store,
 )
+from windrow.queue.store import Store
 
 EVERYTHING = JobFilter()
 # Well formed and nobody's; fixed, so that xdist's workers name parametrised tests alike.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from windrow.queue.job import JobState
-from windrow.queue.store import JobRow
+from windrow.queue.records import JobRow
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

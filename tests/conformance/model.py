@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from windrow.queue.job import FINAL, UNCLAIMED, JobState
 from windrow.queue.limits import Held, Limit, choose_jobs
-from windrow.queue.store import FOREVER, Finish, GroupRow, JobRow, LimitRow
+from windrow.queue.records import FOREVER, Finish, GroupRow, JobRow, LimitRow
 
 S = JobState
 DAY = timedelta(days=1)

@@ -35,7 +35,8 @@ from tests.builders import (
 from windrow.clock import FakeClock
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState
-from windrow.queue.store import Change, JobFilter, Store
+from windrow.queue.records import Change, JobFilter
+from windrow.queue.store import Store
 
 
 async def listed(store: Store, **wanted) -> list[str]:

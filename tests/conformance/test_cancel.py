@@ -26,7 +26,8 @@ from tests.builders import (
 )
 from windrow.clock import FakeClock
 from windrow.queue.job import JobState
-from windrow.queue.store import Change, Store
+from windrow.queue.records import Change
+from windrow.queue.store import Store
 
 
 async def test_waiting_job_is_cancelled_with_the_reason(store: Store, clock: FakeClock) -> None:

@@ -30,7 +30,8 @@ from tests.builders import (
 )
 from windrow.clock import FakeClock
 from windrow.queue.job import JobState
-from windrow.queue.store import Finish, Store
+from windrow.queue.records import Finish
+from windrow.queue.store import Store
 
 
 async def test_no_queues_at_first(store: Store) -> None:

@@ -36,7 +36,8 @@ from tests.faults import FaultyStore
 from windrow.clock import FakeClock
 from windrow.errors import StoreUnavailable
 from windrow.queue.job import JobState
-from windrow.queue.store import Finish, Finished, JobRow, Store
+from windrow.queue.records import Finish, Finished, JobRow
+from windrow.queue.store import Store
 
 T = TypeVar("T")
 

@@ -35,7 +35,8 @@ from tests.builders import (
 from windrow.clock import FakeClock
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState
-from windrow.queue.store import FOREVER, Finish, Finished, ProgressReport, Store
+from windrow.queue.records import FOREVER, Finish, Finished, ProgressReport
+from windrow.queue.store import Store
 
 HOUR = 3600
 ENDS: list[Callable[..., Finish]] = [completion, failure, cancellation, attempt, snooze]

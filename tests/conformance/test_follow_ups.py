@@ -29,7 +29,8 @@ from tests.builders import (
 from windrow.clock import FakeClock
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
-from windrow.queue.store import Finished, Store
+from windrow.queue.records import Finished
+from windrow.queue.store import Store
 
 
 def outcomes(finished: Finished) -> list[str]:

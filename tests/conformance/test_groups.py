@@ -36,7 +36,8 @@ from windrow.clock import FakeClock
 from windrow.errors import GroupEnded, GroupNotFound, JobNotFound
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState
-from windrow.queue.store import Group, GroupRow, Store
+from windrow.queue.records import Group, GroupRow
+from windrow.queue.store import Store
 
 
 async def start_crawl(store: Store, **fields) -> tuple[Job, Group]:

@@ -11,7 +11,8 @@ from windrow.clock import Clock, FakeClock
 from windrow.errors import GroupEnded, GroupNotFound
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
-from windrow.queue.store import FOREVER, Store
+from windrow.queue.records import FOREVER
+from windrow.queue.store import Store
 
 UGLY = {
     "emoji": "👩‍👩‍👧‍👦🏴‍☠️ 🇺🇳",

@@ -19,7 +19,8 @@ from tests.builders import (
 from windrow.clock import FakeClock
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState
-from windrow.queue.store import Renewal, Store
+from windrow.queue.records import Renewal
+from windrow.queue.store import Store
 
 
 async def renew(store: Store, *jobs: Job, seconds: int | None = None) -> Renewal:

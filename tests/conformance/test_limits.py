@@ -33,7 +33,8 @@ from tests.conftest import OpenAnother
 from windrow.clock import FakeClock
 from windrow.queue.job import JobState
 from windrow.queue.limits import WINDOW
-from windrow.queue.store import LimitInfo, LimitRow, Store
+from windrow.queue.records import LimitInfo, LimitRow
+from windrow.queue.store import Store
 
 S = JobState
 

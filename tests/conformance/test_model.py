@@ -32,17 +32,8 @@ from windrow.errors import WindrowError
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.limits import Limit
-from windrow.queue.store import (
-    FOREVER,
-    Claim,
-    Finish,
-    GroupRow,
-    Inserted,
-    JobRow,
-    LimitRow,
-    Store,
-    open_store,
-)
+from windrow.queue.records import FOREVER, Claim, Finish, GroupRow, Inserted, JobRow, LimitRow
+from windrow.queue.store import Store, open_store
 
 T = TypeVar("T")
 S = JobState

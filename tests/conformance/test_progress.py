@@ -6,7 +6,8 @@ from tests.builders import add_and_claim, add_many, claim, claim_one, complete, 
 from windrow.clock import FakeClock
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, Progress
-from windrow.queue.store import ProgressReport, Store
+from windrow.queue.records import ProgressReport
+from windrow.queue.store import Store
 
 
 def report(job: Job, percent: int | None = None, message: str | None = None, **counters: int):

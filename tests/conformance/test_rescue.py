@@ -23,7 +23,8 @@ from tests.builders import (
 )
 from windrow.clock import FakeClock
 from windrow.queue.job import JobState
-from windrow.queue.store import Change, Store
+from windrow.queue.records import Change
+from windrow.queue.store import Store
 
 
 async def test_job_of_an_expired_lease_is_ready_again(store: Store, clock: FakeClock) -> None:

@@ -38,7 +38,8 @@ from tests.builders import (
 from windrow.clock import FakeClock
 from windrow.errors import ArchiveFailed
 from windrow.queue.job import Job, JobState
-from windrow.queue.store import FOREVER, Finish, JobFilter, Pruned, Store
+from windrow.queue.records import FOREVER, Finish, JobFilter, Pruned
+from windrow.queue.store import Store
 
 HOUR = 3600
 DAY = 24 * HOUR

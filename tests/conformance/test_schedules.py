@@ -11,23 +11,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.builders import (
-    EVERYTHING,
-    add,
-    claim_one,
-    complete,
-    counts,
-    get,
-    make_group,
-    row,
-)
+from tests.builders import EVERYTHING, add, claim_one, complete, counts, get, make_group, row
 from tests.conftest import OpenAnother
 from tests.faults import FaultyStore
 from windrow.clock import Clock, FakeClock
 from windrow.errors import InvalidSchedule, ScheduleNotFound, StoreUnavailable
 from windrow.queue.job import JobState
+from windrow.queue.records import Inserted, Schedule, ScheduleRow
 from windrow.queue.schedule import SLOTS_PER_CALL, slot_id
-from windrow.queue.store import Inserted, Schedule, ScheduleRow, Store
+from windrow.queue.store import Store
 
 MINUTE, HOUR = 60, 3600
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)  # where the fake clock begins

@@ -18,7 +18,8 @@ from windrow.clock import FakeClock
 from windrow.errors import GroupEnded, InvalidJob, JobNotFound
 from windrow.queue.ids import new_id
 from windrow.queue.job import FINAL, LIVE, Job, JobState
-from windrow.queue.store import GroupRow, JobRow, Store
+from windrow.queue.records import GroupRow, JobRow
+from windrow.queue.store import Store
 
 STORES = 4
 VERBS_EACH = 120

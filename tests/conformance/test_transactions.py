@@ -28,7 +28,8 @@ from tests.callers import Caller
 from windrow.clock import FakeClock
 from windrow.errors import GroupEnded, WindrowError
 from windrow.queue.job import JobState
-from windrow.queue.store import Finish, JobTransaction, Store
+from windrow.queue.records import Finish
+from windrow.queue.store import JobTransaction, Store
 
 pytestmark = pytest.mark.usefixtures("effects")
 

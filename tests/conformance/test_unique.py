@@ -31,7 +31,8 @@ from tests.builders import (
 from windrow.clock import FakeClock
 from windrow.errors import InvalidJob
 from windrow.queue.job import JobState
-from windrow.queue.store import Finish, Inserted, Store
+from windrow.queue.records import Finish, Inserted
+from windrow.queue.store import Store
 
 KEY = "file:docs:0123456789abcdef"
 

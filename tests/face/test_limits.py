@@ -11,7 +11,7 @@ from windrow import NewJob, Queue, Retry
 from windrow.clock import FakeClock
 from windrow.errors import InvalidJob, QueueFull
 from windrow.queue.job import JobState
-from windrow.queue.store import LimitInfo
+from windrow.queue.records import LimitInfo
 
 
 async def test_limited_job_is_claimable_at_once_when_there_is_room(queue: Queue) -> None:

@@ -16,8 +16,9 @@ from windrow import Queue
 from windrow.clock import FakeClock
 from windrow.errors import ArchiveFailed, InvalidJob
 from windrow.queue.job import Job, JobState
+from windrow.queue.records import FOREVER, Retention
 from windrow.queue.retaining import Upkeep
-from windrow.queue.store import FOREVER, Retention, Store
+from windrow.queue.store import Store
 
 HOUR = 3600
 DAY = 24 * HOUR

@@ -49,7 +49,8 @@ from windrow import NewJob, Queue
 from windrow.errors import ConfigError, GroupNotFound, StoreUnavailable
 from windrow.queue.copying import CopyStore
 from windrow.queue.job import Job, JobState
-from windrow.queue.store import LimitRow, ProgressReport, ScheduleRow, Store, open_store
+from windrow.queue.records import LimitRow, ProgressReport, ScheduleRow
+from windrow.queue.store import Store, open_store
 from windrow.services.copying import Copy, CopyReport, copy_database
 from windrow.services.database import database_status
 

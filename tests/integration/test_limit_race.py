@@ -19,7 +19,8 @@ from tests.integration.test_race import (  # noqa: F401
 )
 from windrow.queue.job import Job, JobState
 from windrow.queue.limits import WINDOW
-from windrow.queue.store import LimitRow, Store
+from windrow.queue.records import LimitRow
+from windrow.queue.store import Store
 
 S = JobState
 JOBS = 600

@@ -15,7 +15,8 @@ import pytest
 from tests.builders import add, claim, counted, counts, get, row, tallied
 from windrow.clock import Clock
 from windrow.queue.job import JobState
-from windrow.queue.store import JobFilter, Store
+from windrow.queue.records import JobFilter
+from windrow.queue.store import Store
 
 ROOT = Path(__file__).parents[2]
 JOBS = 20_000

@@ -10,7 +10,7 @@ import typer
 
 from windrow.cli.output import DatabaseOption, JsonOption, age, print_json, print_table, run
 from windrow.queue.job import JobState
-from windrow.queue.store import Pruned, QueueInfo
+from windrow.queue.records import Pruned, QueueInfo
 from windrow.services.copying import WAIT_SECONDS, CopyReport, copy_database
 from windrow.services.database import database_status, migrate_database
 from windrow.services.jobs import prune_jobs

@@ -13,13 +13,7 @@ import msgspec
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from windrow.errors import (
-    ConfigError,
-    JobNotFound,
-    ScheduleNotFound,
-    StoreError,
-    WindrowError,
-)
+from windrow.errors import ConfigError, JobNotFound, ScheduleNotFound, StoreError, WindrowError
 from windrow.queue.job import Job
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from windrow.cli.output import DatabaseOption, JsonOption, age, print_json, print_table, run
-from windrow.queue.store import Schedule
+from windrow.queue.records import Schedule
 from windrow.services.schedules import (
     get_schedule,
     list_schedules,

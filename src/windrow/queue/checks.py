@@ -17,7 +17,7 @@ from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
 from windrow.queue.codec import Encoded, encode, is_storable
 from windrow.queue.ids import is_id, new_id
 from windrow.queue.job import NewJob, OnConflict
-from windrow.queue.store import FOREVER, JobRow, LimitRow, OnFull
+from windrow.queue.records import FOREVER, JobRow, LimitRow, OnFull
 
 MIB: Final = 1024 * 1024
 MAX_PAYLOAD: Final = 4 * MIB

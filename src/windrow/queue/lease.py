@@ -18,7 +18,8 @@ from windrow.queue.job import Job, JobError, JobState, NewJob
 from windrow.queue.limits import make_room
 from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 from windrow.queue.policy import Backoff, backoff
-from windrow.queue.store import Finish, JobTransaction, ProgressReport, Store
+from windrow.queue.records import Finish, ProgressReport
+from windrow.queue.store import JobTransaction, Store
 
 MAX_TRACEBACK = 20_000
 

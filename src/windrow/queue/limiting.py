@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from windrow.errors import InvalidJob
 from windrow.queue.checks import check_bound, check_limit, check_name, check_seconds
 from windrow.queue.limits import make_room
-from windrow.queue.store import LimitInfo, OnFull, Store
+from windrow.queue.records import LimitInfo, OnFull
+from windrow.queue.store import Store
 
 
 class Limiting:

@@ -20,47 +20,27 @@ from typing import Any, Final
 import msgspec
 
 from windrow.clock import Clock
-from windrow.errors import (
-    DuplicateJob,
-    GroupNotFound,
-    IllegalTransition,
-    InvalidJob,
-    JobNotFound,
-    QueueFull,
-    StoreUnavailable,
-)
+from windrow.errors import DuplicateJob, QueueFull, StoreUnavailable
 from windrow.queue import checks
-from windrow.queue.checks import SizeLimits, check_id, check_name, to_row
-from windrow.queue.codec import clean_text
-from windrow.queue.ids import new_id
+from windrow.queue.changing import Changing
+from windrow.queue.checks import SizeLimits, check_name, to_row
+from windrow.queue.grouping import Grouping
 from windrow.queue.job import (
     DEFAULT_MAX_ATTEMPTS,
     DEFAULT_MAX_CRASHES,
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     Job,
-    JobState,
     NewJob,
     OnConflict,
 )
 from windrow.queue.lease import Lease
 from windrow.queue.limiting import Limiting
 from windrow.queue.limits import make_room
+from windrow.queue.records import Claim, Inserted, JobRow
 from windrow.queue.retaining import Retaining, Upkeep
 from windrow.queue.scheduling import Scheduling
-from windrow.queue.store import (
-    Change,
-    Claim,
-    ErrorCount,
-    Group,
-    GroupRow,
-    Inserted,
-    JobFilter,
-    JobRow,
-    QueueInfo,
-    Store,
-    open_store,
-)
+from windrow.queue.store import Store, open_store
 from windrow.queue.sync import SyncQueue
 from windrow.queue.waiting import Waiting
 
@@ -69,15 +49,13 @@ RETRY_WAITS: Final = (0.1, 0.3, 0.9)
 # How often a claim first looks for due and abandoned jobs, when no worker does it for us.
 TEND_SECONDS: Final = 1.0
 TEND_BATCH: Final = 1000
-BULK_PAGE: Final = 1000
 # How long a caller waits for room in a full queue that makes callers wait, and how often it looks.
 FULL_SECONDS: Final = 30.0
 FULL_WAIT: Final = 0.02
 LONGEST_FULL_WAIT: Final = 1.0
-_UNSET: Final[Any] = object()
 
 
-class Queue(Limiting, Scheduling, Retaining, Waiting):
+class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting):
     """A durable job queue. Open it with `Queue.open(url)`, or `Queue.sync(url)` to block."""
 
     def __init__(
@@ -263,189 +241,6 @@ class Queue(Limiting, Scheduling, Retaining, Waiting):
         await self._prune_if_due()
         return moved
 
-    async def get(self, job_id: str) -> Job:
-        """One job with everything it has. Raises JobNotFound."""
-        found = await self.store.get_jobs([job_id])
-        if not found:
-            raise JobNotFound(job_id)
-        return next(iter(found.values()))
-
-    async def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
-        """Many jobs by id, in one query; those that are not there are left out."""
-        return await self.store.get_jobs(job_ids)
-
-    async def list(
-        self,
-        *,
-        queue: str | None = None,
-        kind: str | None = None,
-        state: JobState | str | Sequence[JobState | str] | None = None,
-        tenant: str | None = None,
-        group: str | None = None,
-        tag: str | None = None,
-        error: str | None = None,
-        unique: str | None = None,
-        after: str | None = None,
-        limit: int = 100,
-    ) -> builtins.list[Job]:
-        """Jobs, newest first. `after` is the id of the last job of the page before. Results and
-        error histories are left out: `get` has them."""
-        wanted = JobFilter(queue, kind, _states(state), tenant, group, tag, error, unique)
-        return await self.store.list_jobs(
-            wanted,
-            after=check_id(after, "after"),
-            limit=checks.check_integer(limit, "limit", 1),
-        )
-
-    async def counts(self, queue: str | None = None) -> dict[JobState, int]:
-        """How many jobs are in each state, in one queue or in all."""
-        totals = dict.fromkeys(JobState, 0)
-        for info in await self.store.list_queues():
-            if queue is None or info.name == queue:
-                for state, count in info.counts.items():
-                    totals[state] += count
-        return totals
-
-    async def queues(self) -> builtins.list[QueueInfo]:
-        """Every queue with its counts, whether it is paused, and its oldest ready job's time."""
-        return await self.store.list_queues()
-
-    async def errors(
-        self, queue: str | None = None, *, limit: int = 50
-    ) -> builtins.list[ErrorCount]:
-        """Failed jobs by their error, most frequent first."""
-        return await self.store.list_errors(queue, limit)
-
-    async def cancel(self, job_id: str, *, reason: str = "cancelled") -> Change:
-        """Cancel a job in any state but a final one; a running one is told, through its lease."""
-        changes = await self.store.cancel_jobs([job_id], clean_text(reason))
-        return _accepted(changes, job_id, JobState.CANCELLED)
-
-    async def retry(self, job_id: str) -> Change:
-        """Run a failed or cancelled job again, with all its attempts; a scheduled one at once."""
-        return _accepted(await self.store.retry_jobs([job_id]), job_id, JobState.READY)
-
-    async def delete(self, job_id: str) -> Change:
-        """Remove a job without a trace. A running one must be cancelled first."""
-        return _accepted(await self.store.delete_jobs([job_id]), job_id, "deleted")
-
-    async def pause_job(self, job_id: str) -> Change:
-        """Keep a job from running until it is resumed; a running one is told."""
-        return _accepted(await self.store.pause_jobs([job_id]), job_id, JobState.PAUSED)
-
-    async def resume_job(self, job_id: str) -> Change:
-        return _accepted(await self.store.resume_jobs([job_id]), job_id, "resumed")
-
-    async def edit(
-        self,
-        job_id: str,
-        *,
-        payload: Any = _UNSET,
-        kind: str = _UNSET,
-        queue: str = _UNSET,
-        priority: int = _UNSET,
-        run_at: datetime = _UNSET,
-        headers: Mapping[str, Any] | None = _UNSET,
-        tags: Sequence[str] = _UNSET,
-        max_attempts: int = _UNSET,
-        max_crashes: int = _UNSET,
-        lease: float | timedelta | None = _UNSET,
-        retention: float | timedelta | None = _UNSET,
-    ) -> Job:
-        """Change a job that is not running: fix a failed one's payload, then `retry` it."""
-        given = {
-            name: value
-            for name, value in {
-                "payload": payload,
-                "kind": kind,
-                "queue": queue,
-                "priority": priority,
-                "run_at": run_at,
-                "headers": headers,
-                "tags": tags,
-                "max_attempts": max_attempts,
-                "max_crashes": max_crashes,
-                "lease": lease,
-                "retention": retention,
-            }.items()
-            if value is not _UNSET
-        }
-        if not given:
-            raise InvalidJob("name at least one thing to change")
-        change = await self.store.edit_job(job_id, checked_changes(given, self._limits))
-        _accepted({change.id: change}, change.id, "edited")
-        return await self.get(job_id)
-
-    async def cancel_all(self, *, reason: str = "cancelled", **filters: Any) -> int:
-        """Cancel every job that `list(**filters)` finds; how many were."""
-        text = clean_text(reason)
-        return await self._in_bulk(lambda ids: self.store.cancel_jobs(ids, text), filters)
-
-    async def retry_all(self, **filters: Any) -> int:
-        """Retry every job that `list(**filters)` finds (failed ones, if no state is named)."""
-        filters.setdefault("state", JobState.FAILED)
-        return await self._in_bulk(self.store.retry_jobs, filters)
-
-    async def delete_all(self, **filters: Any) -> int:
-        """Delete every job that `list(**filters)` finds; how many were."""
-        return await self._in_bulk(self.store.delete_jobs, filters)
-
-    async def pause(self, queue: str) -> None:
-        """Stop claims from a queue. Its jobs are not touched; running ones go on."""
-        await self.store.pause_queue(check_name(queue, "queue"))
-
-    async def resume(self, queue: str) -> None:
-        await self.store.resume_queue(check_name(queue, "queue"))
-
-    async def create_group(
-        self,
-        *,
-        then: NewJob | None = None,
-        root: Job | str | None = None,
-        hold: bool = False,
-        tenant: str | None = None,
-        retention: float | timedelta | None = None,
-    ) -> Group:
-        """A group of jobs that end together. Give its id to jobs as `group=`.
-
-        It ends when its last member has; then `then` is enqueued, once. With `hold` it does not end
-        before `close_group`, however few members it has. With `root`, a running job's, that job
-        waits for the group when it is done and carries the progress; asked for twice it is the same
-        group.
-        """
-        return await self.store.create_group(
-            GroupRow(
-                id=new_id(),
-                tenant=None if tenant is None else check_name(tenant, "tenant"),
-                root=root.id if isinstance(root, Job) else check_id(root, "root"),
-                then=None if then is None else to_row(then, self._limits),
-                is_open=hold,
-                retention_seconds=checks.check_retention(retention),
-            )
-        )
-
-    async def group(self, group_id: str) -> Group:
-        """A group with the number of its members in each state. Raises GroupNotFound."""
-        found = await self.store.get_group(group_id)
-        if found is None:
-            raise GroupNotFound(group_id)
-        return found
-
-    async def close_group(self, group_id: str) -> Group:
-        """Hold the group open no longer: it ends as soon as no member is left to run."""
-        return await self.store.close_group(group_id)
-
-    async def pause_group(self, group_id: str) -> Group:
-        """Stop claims of the group's jobs; running ones go on."""
-        return await self.store.pause_group(group_id)
-
-    async def resume_group(self, group_id: str) -> Group:
-        return await self.store.resume_group(group_id)
-
-    async def cancel_group(self, group_id: str, *, reason: str = "group cancelled") -> Group:
-        """Cancel what waits, tell what runs, take no more members."""
-        return await self.store.cancel_group(group_id, clean_text(reason))
-
     async def _insert_with_room(
         self, rows: Sequence[JobRow], tx: Any, timeout: float
     ) -> builtins.list[Inserted]:
@@ -487,18 +282,6 @@ class Queue(Limiting, Scheduling, Retaining, Waiting):
             self._tended_at = seconds
             await self.tend()
 
-    async def _in_bulk(
-        self,
-        change: Callable[[Sequence[str]], Awaitable[dict[str, Change]]],
-        filters: Mapping[str, Any],
-    ) -> int:
-        changed, after = 0, None
-        while page := await self.list(**filters, after=after, limit=BULK_PAGE):
-            after = page[-1].id
-            changes = await change([job.id for job in page])
-            changed += sum(1 for one in changes.values() if one.before and not one.is_refused)
-        return changed
-
 
 class Opening:
     """A queue about to be opened: enter it (`async with`) or await it."""
@@ -525,29 +308,6 @@ class Opening:
 def default_worker() -> str:
     """A name that tells people which process holds a lease."""
     return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def checked_changes(given: Mapping[str, Any], limits: SizeLimits) -> dict[str, Any]:
-    """The changes of `edit` in the form a store takes, by the same checks as a new job's."""
-    row = to_row(
-        NewJob(
-            given.get("kind", "kind"),
-            given.get("payload"),
-            queue=given.get("queue", DEFAULT_QUEUE),
-            priority=given.get("priority", DEFAULT_PRIORITY),
-            run_at=given.get("run_at"),
-            headers=given.get("headers"),
-            tags=given.get("tags", ()),
-            max_attempts=given.get("max_attempts", DEFAULT_MAX_ATTEMPTS),
-            max_crashes=given.get("max_crashes", DEFAULT_MAX_CRASHES),
-            lease=given.get("lease"),
-            retention=given.get("retention"),
-        ),
-        limits,
-    )
-    stored_as = {"lease": "lease_seconds", "retention": "retention_seconds"}
-    names = [stored_as.get(name, name) for name in given]
-    return {name: getattr(row, name) for name in names}
 
 
 def _as_job(row: JobRow, inserted: Inserted) -> Job:
@@ -581,33 +341,8 @@ def _as_job(row: JobRow, inserted: Inserted) -> Job:
     )
 
 
-def _accepted(changes: Mapping[str, Change], job_id: str, wanted: str) -> Change:
-    """The change of the one job that was asked for, or the error that says why there is none."""
-    change = changes.get(job_id.lower()) or next(iter(changes.values()), None)
-    if change is None or change.before is None:
-        raise JobNotFound(job_id)
-    if change.blocked_by is not None:
-        raise DuplicateJob("of this job", change.blocked_by)
-    if change.is_refused:
-        raise IllegalTransition(job_id, change.before, wanted)
-    return change
-
-
 def _names(names: Sequence[str] | str | None, what: str) -> tuple[str, ...] | None:
     if names is None:
         return None
     listed = (names,) if isinstance(names, str) else tuple(names)
     return tuple(dict.fromkeys(check_name(name, what) for name in listed))
-
-
-def _states(
-    given: JobState | str | Sequence[JobState | str] | None,
-) -> tuple[JobState, ...] | None:
-    if given is None:
-        return None
-    listed = (given,) if isinstance(given, str) else tuple(given)
-    try:
-        return tuple(JobState(state) for state in listed)
-    except ValueError as error:
-        known = ", ".join(JobState)
-        raise InvalidJob(f"{error}; the states are: {known}") from None

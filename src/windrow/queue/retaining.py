@@ -15,7 +15,8 @@ from windrow.queue.archive import JsonlArchive
 from windrow.queue.checks import check_name, check_retention, check_seconds
 from windrow.queue.job import FINAL, JobState
 from windrow.queue.policy import RETENTION_PRESETS
-from windrow.queue.store import Archive, DiskUsage, JobFilter, Pruned, Retention, Store
+from windrow.queue.records import Archive, DiskUsage, JobFilter, Pruned, Retention
+from windrow.queue.store import Store
 
 logger = logging.getLogger(__name__)
 

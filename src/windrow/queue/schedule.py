@@ -23,7 +23,7 @@ import msgspec
 from cronsim import CronSim, CronSimError
 
 from windrow.errors import InvalidSchedule
-from windrow.queue.store import CatchUp, JobRow, Schedule, Timing
+from windrow.queue.records import CatchUp, JobRow, Schedule, Timing
 
 logger = logging.getLogger(__name__)
 

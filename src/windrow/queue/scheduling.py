@@ -16,8 +16,9 @@ from windrow.queue.job import (
     NewJob,
     OnConflict,
 )
+from windrow.queue.records import CatchUp, Schedule, ScheduleRow
 from windrow.queue.schedule import check_catch_up, check_timing
-from windrow.queue.store import CatchUp, Schedule, ScheduleRow, Store
+from windrow.queue.store import Store
 
 
 class Scheduling:

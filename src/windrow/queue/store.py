@@ -30,298 +30,40 @@ Invariants every store keeps, and `tests/conformance` checks:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal, Protocol, runtime_checkable
-
-import msgspec
+from typing import Any, Protocol, runtime_checkable
 
 from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell
-from windrow.queue.job import Job, JobError, JobState, OnConflict
-
-InsertOutcome = Literal["inserted", "existing", "replaced", "rejected", "dropped"]
-GroupState = Literal["active", "completed", "cancelled"]
-CatchUp = Literal["one", "all", "skip"]
-# Writes jobs away, durably, before they are removed: blocks, in a thread; raises if it cannot.
-Archive = Callable[[Sequence[Job]], None]
-OnFull = Literal["reject", "block", "drop_oldest"]
-
-# `retention_seconds` of a job that is never pruned: JSON, which carries rows, has no infinity.
-FOREVER: Final = -1
-
-
-class JobRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A new job, checked and encoded: what `insert_jobs` takes. JSON-encodable as a whole."""
-
-    id: str
-    queue: str
-    kind: str
-    payload: msgspec.Raw
-    headers: msgspec.Raw | None = None
-    tags: tuple[str, ...] = ()
-    priority: int
-    run_at: datetime | None = None  # absolute, or …
-    delay: float = 0.0  # … seconds from now; a job due now or earlier is `ready` at once
-    unique: str | None = None
-    on_conflict: OnConflict = "return"
-    tenant: str | None = None
-    group: str | None = None
-    max_attempts: int
-    max_crashes: int
-    lease_seconds: int | None = None
-    retention_seconds: int | None = None  # None: the default of its final state; FOREVER: kept
-    limits: tuple[str, ...] = ()  # keys it counts under; the first is its fairness key
-    max_hold_seconds: int | None = None  # how long after it is due it may be held by limits
-    is_cleaned: bool = False  # NUL or lone surrogates in the payload were replaced
-    may_exist: bool = False  # the id was given by the caller, or this insert is a repetition
-
-
-def read_row(text: str | bytes) -> JobRow:
-    """A row that was kept as JSON. Headers are taken out first: msgspec, asked for raw JSON or
-    nothing, takes only nothing."""
-    fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    headers = fields.pop("headers", None)
-    row = msgspec.json.decode(msgspec.json.encode(fields), type=JobRow)
-    if headers is None or bytes(headers) == b"null":
-        return row
-    return msgspec.structs.replace(row, headers=headers)
-
-
-@dataclass(frozen=True, slots=True)
-class Inserted:
-    """What became of one inserted row. `id` and the rest are of the job that now holds the place:
-    the new one (`inserted`), the one already there (`existing`, `rejected`: left as it was;
-    `replaced`: it kept its id and seq and took the new contents). `dropped`: the row was a
-    follow-up for a group that takes no more; nothing was written."""
-
-    id: str
-    outcome: InsertOutcome
-    seq: int = 0
-    state: JobState = JobState.READY
-    run_at: datetime | None = None
-    created_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What to claim. `queues` None means every queue; `kinds` and `tenants` None mean any."""
-
-    queues: tuple[str, ...] | None
-    limit: int
-    seconds: int  # for jobs that do not bring a lease length of their own
-    worker: str
-    kinds: tuple[str, ...] | None = None
-    tenants: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The end of one run. `state` is where the job goes:
-
-    - COMPLETED with `result`; WAITING instead if the job is the root of a group that has not ended;
-    - FAILED or CANCELLED with `error`;
-    - READY: back to wait, `delay` seconds from now (0: claimable at once, else `scheduled`). If the
-      job was asked to stop meanwhile it becomes `cancelled` or `paused` instead (`stop_as`); if a
-      follower waits for its place it becomes `cancelled`.
-
-    `error` is appended to the history, whatever the state. `uses_attempt` adds to `attempts`.
-    `then` are inserted in the same transaction, only if this finish is accepted.
-    """
-
-    id: str
-    token: str
-    state: JobState
-    result: bytes | None = None
-    delay: float = 0.0
-    error: JobError | None = None
-    uses_attempt: bool = False
-    result_is_cleaned: bool = False
-    then: tuple[JobRow, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """`lost`: ids whose token was stale (nothing of theirs was changed). `claimed`: jobs of the
-    claim made in the same transaction, if one was asked for. `then`: the outcome of each follow-up,
-    in order."""
-
-    lost: tuple[str, ...] = ()
-    claimed: tuple[Job, ...] = ()
-    then: tuple[Inserted, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressReport:
-    id: str
-    token: str
-    percent: int | None  # None leaves it; a lower one than before leaves it too
-    message: str | None = None
-    counters: Mapping[str, int] = field(default_factory=dict)  # merged over the former ones
-
-
-@dataclass(frozen=True, slots=True)
-class Renewal:
-    """`held`: ids of the active jobs that the renewed leases hold; a job its worker believes in and
-    that is not among them is lost. `stopping`: those that somebody asked to stop, with the state
-    they are to end in. `expires_at`: the soonest new expiry."""
-
-    held: frozenset[str] = frozenset()
-    stopping: Mapping[str, JobState] = field(default_factory=dict)
-    expires_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a verb did to one job: its state before and after (None: not there). A state that does
-    not allow the change is left as it was: `is_refused`. `blocked_by` is the live job that holds
-    the unique key a retried job would need."""
-
-    id: str
-    before: JobState | None
-    after: JobState | None
-    is_refused: bool = False
-    blocked_by: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """Which jobs to list; None means any. `error` is a part of the failure's text."""
-
-    queue: str | None = None
-    kind: str | None = None
-    states: tuple[JobState, ...] | None = None
-    tenant: str | None = None
-    group: str | None = None
-    tag: str | None = None
-    error: str | None = None
-    unique: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QueueInfo:
-    name: str
-    is_paused: bool
-    counts: Mapping[JobState, int]  # only states that have jobs
-    oldest_ready_at: datetime | None  # run_at of the job that has been claimable the longest
-    max_depth: int | None = None  # the most unclaimed jobs it takes
-    on_full: OnFull = "reject"
-
-
-@dataclass(frozen=True, slots=True)
-class LimitRow:
-    """What a key allows: so many `active` at once, so many starts `per_second` with a `burst`.
-    Keys compete by `weight`. None: no such limit."""
-
-    key: str
-    active: int | None = None
-    per_second: float | None = None
-    burst: int | None = None
-    weight: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class LimitInfo(LimitRow):
-    """A key as it is: `in_use` jobs that are ready or active, `held` ones that wait for room."""
-
-    in_use: int = 0
-    held: int = 0
-    parked_until: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorCount:
-    """Failed jobs that share an error text."""
-
-    error: str
-    count: int
-    first_at: datetime
-    last_at: datetime
-    example: str  # a job id
-
-
-class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A new group. `is_open`: it does not end before it is closed, even with no member left."""
-
-    id: str
-    tenant: str | None = None
-    root: str | None = None
-    then: JobRow | None = None
-    is_open: bool = False
-    retention_seconds: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    id: str
-    state: GroupState
-    is_paused: bool
-    is_open: bool
-    pending: int
-    counts: Mapping[JobState, int]  # members by state, only states that have some
-    root: str | None
-    tenant: str | None
-    created_at: datetime
-    ended_at: datetime | None
-
-
-class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """When the slots of a schedule are: by a cron line in a time zone, or every so many seconds."""
-
-    cron: str | None = None
-    timezone: str = "UTC"
-    every_seconds: float | None = None
-
-
-class ScheduleRow(Timing, frozen=True, kw_only=True):
-    """A schedule, checked: for each slot a job like `job` is inserted, up to `jitter_seconds`
-    later. `catch_up`: which of the slots are fired that nobody fired in time."""
-
-    name: str
-    job: JobRow  # its id, delay and run_at mean nothing
-    jitter_seconds: float = 0.0
-    catch_up: CatchUp = "one"
-
-
-class Schedule(ScheduleRow, frozen=True, kw_only=True):
-    is_paused: bool
-    next_at: datetime  # the next slot; passed, and not fired yet, if it is due
-    last_at: datetime | None  # the last slot fired
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How many seconds the finished jobs of a queue are kept, by state; None: the default."""
-
-    completed: int | None = None
-    failed: int | None = None
-    cancelled: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pruned:
-    """What was removed. Unless `is_done` there is more to remove now."""
-
-    jobs: int = 0
-    groups: int = 0
-    bytes: int = 0  # about; told by `evict_jobs` only
-    is_done: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class DiskUsage:
-    """Bytes. `total`: what the database's files take; `used`: what of it is not free to be used
-    again. The others, estimates, are parts of it."""
-
-    total: int
-    used: int
-    payloads: int
-    results: int
-    blobs: int
+from windrow.queue.job import Job, JobState
+from windrow.queue.records import (
+    Archive,
+    Change,
+    Claim,
+    DiskUsage,
+    ErrorCount,
+    Finish,
+    Finished,
+    Group,
+    GroupRow,
+    Inserted,
+    JobFilter,
+    JobRow,
+    LimitInfo,
+    LimitRow,
+    OnFull,
+    ProgressReport,
+    Pruned,
+    QueueInfo,
+    Renewal,
+    Retention,
+    Schedule,
+    ScheduleRow,
+)
 
 
 @dataclass(frozen=True, slots=True)

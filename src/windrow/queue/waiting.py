@@ -14,7 +14,8 @@ from typing import Final
 from windrow.errors import JobNotFound, JobRacedOut, WaitTimeout
 from windrow.queue.bells import Bell, jittered
 from windrow.queue.job import FINAL, Job
-from windrow.queue.store import Claim, Store
+from windrow.queue.records import Claim
+from windrow.queue.store import Store
 
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 5.0

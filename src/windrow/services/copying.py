@@ -9,16 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from windrow.errors import ConfigError
-from windrow.queue.copying import (
-    CopyStore,
-    Parcel,
-    QueueRow,
-    Receipt,
-    add_checksums,
-    new_number,
-)
+from windrow.queue.copying import CopyStore, Parcel, QueueRow, Receipt, add_checksums, new_number
 from windrow.queue.job import JobState
-from windrow.queue.store import JobFilter, Retention, open_store
+from windrow.queue.records import JobFilter, Retention
+from windrow.queue.store import open_store
 from windrow.services.database import without_password
 
 PARCEL_JOBS: Final = 500

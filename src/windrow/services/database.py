@@ -8,7 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from windrow.errors import SchemaOutdated, SchemaTooNew
 from windrow.queue.copying import CopyStore
-from windrow.queue.store import QueueInfo, open_store
+from windrow.queue.records import QueueInfo
+from windrow.queue.store import open_store
 
 
 @dataclass(frozen=True, slots=True)

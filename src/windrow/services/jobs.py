@@ -6,7 +6,7 @@ from typing import Any
 
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Opening, Queue
-from windrow.queue.store import Pruned
+from windrow.queue.records import Pruned
 from windrow.settings import Settings
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windrow.errors import ScheduleNotFound
-from windrow.queue.store import Schedule
+from windrow.queue.records import Schedule
 from windrow.services.jobs import open_queue
 from windrow.settings import Settings
 

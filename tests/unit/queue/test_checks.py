@@ -9,7 +9,7 @@ import pytest
 from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
 from windrow.queue.checks import SizeLimits, encode_result, to_row
 from windrow.queue.job import NewJob
-from windrow.queue.store import FOREVER
+from windrow.queue.records import FOREVER
 
 LIMITS = SizeLimits()
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.builders import raw, row
 from windrow.errors import InvalidJob, InvalidSchedule
 from windrow.queue.ids import new_id
+from windrow.queue.records import Schedule, Timing
 from windrow.queue.schedule import (
     SLOTS_PER_CALL,
     check_catch_up,
@@ -28,7 +29,6 @@ from windrow.queue.schedule import (
     plan_firings,
     slot_id,
 )
-from windrow.queue.store import Schedule, Timing
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 

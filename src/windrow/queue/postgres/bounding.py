@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from windrow.errors import QueueFull
 from windrow.queue.postgres.rows import as_json, sql
 from windrow.queue.postgres.work import Work
-from windrow.queue.store import Inserted, JobRow, OnFull
+from windrow.queue.records import Inserted, JobRow, OnFull
 from windrow.queue.transactions import Executor
 
 

@@ -13,7 +13,7 @@ from windrow.queue.job import FINAL, UNCLAIMED, JobState
 from windrow.queue.postgres.rows import Row, as_json
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
-from windrow.queue.store import Change
+from windrow.queue.records import Change
 
 RETRIABLE: Final = frozenset({JobState.FAILED, JobState.CANCELLED})
 _STORED_BESIDE: Final = ("payload", "headers", "tags")

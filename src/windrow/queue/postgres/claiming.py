@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 from windrow.queue.job import Job
 from windrow.queue.postgres.rows import Row, columns, sql, to_claimed
-from windrow.queue.store import Claim
+from windrow.queue.records import Claim
 from windrow.queue.transactions import Executor
 
 RESCAN_SECONDS: Final = 1.0

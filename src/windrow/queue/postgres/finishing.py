@@ -21,7 +21,8 @@ from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.rows import Row, columns, short_error
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import NO_RESULT, Ending, Result, Work
-from windrow.queue.store import Claim, Finish, Finished, Inserted, JobTransaction
+from windrow.queue.records import Claim, Finish, Finished, Inserted
+from windrow.queue.store import JobTransaction
 from windrow.queue.transactions import AsyncpgExecutor
 
 BLOB_FROM: Final = 1024 * 1024  # bytes of a result; larger ones are kept by their hash

@@ -7,7 +7,7 @@ from windrow.queue.ids import is_id
 from windrow.queue.postgres.rows import as_json, to_group
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
-from windrow.queue.store import Group, GroupRow
+from windrow.queue.records import Group, GroupRow
 
 
 class Grouping(Verbs):

@@ -16,7 +16,7 @@ from typing import Any, Final
 from windrow.errors import InvalidJob, StoreConflict
 from windrow.queue.job import UNCLAIMED, JobState
 from windrow.queue.postgres.rows import Row, as_json, as_text, columns, sql, to_inserted
-from windrow.queue.store import Inserted, JobRow
+from windrow.queue.records import Inserted, JobRow
 from windrow.queue.transactions import Executor
 
 COPY_FROM: Final = 50  # rows; below it one INSERT is as fast

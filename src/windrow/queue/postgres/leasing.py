@@ -10,7 +10,7 @@ from windrow.queue.postgres.finishing import end_stopped
 from windrow.queue.postgres.rows import Row, as_json, columns, uuids
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Ending, Work
-from windrow.queue.store import Change, ProgressReport, Renewal
+from windrow.queue.records import Change, ProgressReport, Renewal
 
 
 class Leasing(Verbs):

@@ -16,7 +16,7 @@ from windrow.queue.limits import KEYS_AT_ONCE, LOOK_AHEAD, Held, Limit, choose_j
 from windrow.queue.postgres.rows import Row, as_json, columns
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Ending, Work
-from windrow.queue.store import Change, LimitInfo, LimitRow
+from windrow.queue.records import Change, LimitInfo, LimitRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from windrow.queue.ids import is_id
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.postgres.rows import Row, sql, to_error, to_job
 from windrow.queue.postgres.verbs import Verbs
-from windrow.queue.store import ErrorCount, JobFilter, OnFull, QueueInfo
+from windrow.queue.records import ErrorCount, JobFilter, OnFull, QueueInfo
 
 FOLD_FROM: Final = 500  # rows of the tally; adding up more is felt
 

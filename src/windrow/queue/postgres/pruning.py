@@ -19,8 +19,8 @@ from windrow.queue.postgres.looking import read_jobs
 from windrow.queue.postgres.rows import Row, sql
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
+from windrow.queue.records import Archive, DiskUsage, Pruned, Retention
 from windrow.queue.statements import Statement
-from windrow.queue.store import Archive, DiskUsage, Pruned, Retention
 from windrow.queue.transactions import Executor
 
 KEPT: Final = "job_finished_kept"

@@ -10,8 +10,8 @@ import msgspec
 
 from windrow.queue.ids import is_id
 from windrow.queue.job import Job, JobError, JobState, Progress
+from windrow.queue.records import Claim, Group, Inserted, InsertOutcome
 from windrow.queue.statements import Statement, load_statements
-from windrow.queue.store import Claim, Group, Inserted, InsertOutcome
 
 PACKAGE: Final = "windrow.queue.postgres"
 Row = Mapping[str, Any]

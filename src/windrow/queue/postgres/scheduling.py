@@ -11,8 +11,8 @@ from windrow.queue.codec import is_storable
 from windrow.queue.postgres.rows import Row, as_json, columns
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
+from windrow.queue.records import Inserted, Schedule, ScheduleRow, read_row
 from windrow.queue.schedule import Firing, first_slot, has_same_timing, job_of, plan_firings
-from windrow.queue.store import Inserted, Schedule, ScheduleRow, read_row
 
 
 class Scheduling(Verbs):

@@ -7,12 +7,7 @@ from typing import Any, Final
 import asyncpg
 
 from windrow.errors import SchemaTooNew
-from windrow.queue.migrate import (
-    Migration,
-    check_version,
-    latest_version,
-    load_migrations,
-)
+from windrow.queue.migrate import Migration, check_version, latest_version, load_migrations
 from windrow.queue.postgres.failures import PACKAGE, wrapped_errors
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.verbs import Verbs

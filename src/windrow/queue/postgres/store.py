@@ -41,8 +41,9 @@ from windrow.queue.postgres.rows import as_json, sql
 from windrow.queue.postgres.scheduling import Scheduling
 from windrow.queue.postgres.schema import Schema
 from windrow.queue.postgres.work import Delta, Work, settle_groups
+from windrow.queue.records import Claim, Inserted, JobRow
 from windrow.queue.statements import parse_statement
-from windrow.queue.store import Capabilities, Claim, Inserted, JobRow
+from windrow.queue.store import Capabilities
 from windrow.queue.transactions import Executor, executor_for
 
 _SAVE: Final = parse_statement("save", "SAVEPOINT windrow_insert")

@@ -17,7 +17,7 @@ from typing import Any, Final
 from windrow.queue.job import FINAL, UNCLAIMED, JobError, JobState
 from windrow.queue.postgres.inserting import insert_rows
 from windrow.queue.postgres.rows import Row, as_json, as_text, columns, short_error, sql
-from windrow.queue.store import Inserted, JobRow, read_row
+from windrow.queue.records import Inserted, JobRow, read_row
 from windrow.queue.transactions import Executor
 
 ACTIVE_ONLY: Final = (JobState.ACTIVE,)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from windrow.errors import QueueFull
+from windrow.queue.records import Inserted, JobRow
 from windrow.queue.sqlite.inserting import insert_now
 from windrow.queue.sqlite.settling import cancel_now
 from windrow.queue.sqlite.work import Work, statement
-from windrow.queue.store import Inserted, JobRow
 
 
 def insert_bounded(work: Work, rows: Sequence[JobRow]) -> list[Inserted]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from windrow.queue.job import UNCLAIMED
+from windrow.queue.records import Change
 from windrow.queue.sqlite.rows import LiveJob, id_list, to_json, to_state
 from windrow.queue.sqlite.settling import cancel_live, due_state
 from windrow.queue.sqlite.work import Work, seqs, statement
-from windrow.queue.store import Change
 
 Changes = dict[str, Change]
 

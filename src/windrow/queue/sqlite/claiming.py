@@ -8,13 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from windrow.queue.job import Job, JobState
-from windrow.queue.sqlite.rows import (
-    MICROSECONDS,
-    claimed_jobs,
-    to_json,
-)
+from windrow.queue.records import Claim
+from windrow.queue.sqlite.rows import MICROSECONDS, claimed_jobs, to_json
 from windrow.queue.sqlite.work import Work
-from windrow.queue.store import Claim
 
 # Positions in the rows of claim_jobs.sql.
 _SEQ, _QUEUE, _PRIORITY, _LEASE_SECONDS, _PLACE = 1, 2, 4, 17, 25

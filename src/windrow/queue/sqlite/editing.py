@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from windrow.errors import InvalidJob
+from windrow.queue.records import Change
 from windrow.queue.sqlite.inserting import raw_text
 from windrow.queue.sqlite.rows import to_json, to_micros, to_state
 from windrow.queue.sqlite.settling import due_state
 from windrow.queue.sqlite.work import Work, statement
-from windrow.queue.store import Change
 
 _EDITABLE: Final = frozenset(
     {"scheduled", "held", "paused", "ready", "failed", "cancelled"},

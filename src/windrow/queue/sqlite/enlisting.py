@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from windrow.clock import Clock
+from windrow.queue.records import Inserted, JobRow
 from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.inserting import Step, insert_steps
 from windrow.queue.sqlite.work import PACKAGE, time_now
 from windrow.queue.statements import load_statements
-from windrow.queue.store import Inserted, JobRow
 from windrow.queue.transactions import Executor, Row, executor_for
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from windrow.queue.job import JobState
+from windrow.queue.records import Claim, Finish, Finished, Inserted
 from windrow.queue.sqlite.claiming import claim_jobs, release_leases
 from windrow.queue.sqlite.inserting import insert_now
 from windrow.queue.sqlite.rows import LiveJob, after, to_json
@@ -21,7 +22,6 @@ from windrow.queue.sqlite.settling import (
 )
 from windrow.queue.sqlite.transaction import SqliteTransaction
 from windrow.queue.sqlite.work import Work, cancel_error, seqs, short_text
-from windrow.queue.store import Claim, Finish, Finished, Inserted
 
 LARGEST_INLINE_RESULT: Final = 1024 * 1024  # bytes; a larger one becomes a blob
 

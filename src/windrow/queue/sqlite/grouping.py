@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from windrow.errors import GroupNotFound, JobNotFound
+from windrow.queue.records import Group, GroupRow
 from windrow.queue.sqlite.rows import GroupRecord, read_group, to_json, to_state
 from windrow.queue.sqlite.settling import cancel_members, end_if_done, settle
 from windrow.queue.sqlite.work import Work
-from windrow.queue.store import Group, GroupRow
 
 
 def create_group(work: Work, row: GroupRow) -> Group:

@@ -17,9 +17,9 @@ import msgspec
 
 from windrow.errors import GroupEnded, GroupNotFound, InvalidJob, QueueFull
 from windrow.queue.job import UNCLAIMED
+from windrow.queue.records import Inserted, InsertOutcome, JobRow
 from windrow.queue.sqlite.rows import after, to_json, to_micros, to_state, to_time
 from windrow.queue.sqlite.work import Work, statement
-from windrow.queue.store import Inserted, InsertOutcome, JobRow
 
 Values = Mapping[str, Any]
 # A statement's name and its values; a list of them runs it once for each and gives no rows.

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from windrow.queue.job import JobError, JobState
+from windrow.queue.records import Change, ProgressReport, Renewal
 from windrow.queue.sqlite.finishing import find_followers, give_way, put_back, stop
 from windrow.queue.sqlite.rows import LiveJob, to_json, to_state, to_time
 from windrow.queue.sqlite.settling import leave
 from windrow.queue.sqlite.work import Work, seqs
-from windrow.queue.store import Change, ProgressReport, Renewal
 
 
 def extend_leases(work: Work, tokens: Sequence[str], seconds: int | None) -> Renewal:

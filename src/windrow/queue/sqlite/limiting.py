@@ -14,17 +14,10 @@ import msgspec
 
 from windrow.queue.job import JobError, JobState
 from windrow.queue.limits import KEYS_AT_ONCE, LOOK_AHEAD, Held, Limit, choose_jobs
-from windrow.queue.sqlite.rows import (
-    LiveJob,
-    after,
-    to_json,
-    to_micros,
-    to_optional_time,
-    to_time,
-)
+from windrow.queue.records import Change, LimitInfo, LimitRow
+from windrow.queue.sqlite.rows import LiveJob, after, to_json, to_micros, to_optional_time, to_time
 from windrow.queue.sqlite.settling import leave
 from windrow.queue.sqlite.work import Work, statement
-from windrow.queue.store import Change, LimitInfo, LimitRow
 
 
 def set_limit(work: Work, row: LimitRow) -> None:

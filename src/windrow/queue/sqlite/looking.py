@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from windrow.queue.job import FINAL, LIVE, Job, JobState
+from windrow.queue.records import ErrorCount, JobFilter, QueueInfo
 from windrow.queue.sqlite.rows import (
     id_list,
     read_error,
@@ -19,7 +20,6 @@ from windrow.queue.sqlite.rows import (
     to_time,
 )
 from windrow.queue.sqlite.work import Work, statement
-from windrow.queue.store import ErrorCount, JobFilter, QueueInfo
 
 _BAD_ENDS: Final = frozenset({JobState.FAILED, JobState.CANCELLED})
 

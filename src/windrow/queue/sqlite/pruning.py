@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from windrow.queue.records import Archive, DiskUsage, Pruned, Retention
 from windrow.queue.sqlite.changing import delete_results
 from windrow.queue.sqlite.looking import get_jobs
 from windrow.queue.sqlite.rows import to_json
 from windrow.queue.sqlite.work import Work, statement
-from windrow.queue.store import Archive, DiskUsage, Pruned, Retention
 
 MOST_PER_STEP: Final = 500
 

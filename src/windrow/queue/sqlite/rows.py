@@ -10,7 +10,7 @@ import msgspec
 
 from windrow.queue.codec import is_storable
 from windrow.queue.job import Job, JobError, JobState, Progress
-from windrow.queue.store import Group, GroupState
+from windrow.queue.records import Group, GroupState
 
 MICROSECONDS: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

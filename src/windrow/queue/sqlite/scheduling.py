@@ -6,11 +6,11 @@ from typing import Any
 
 from windrow.errors import ScheduleNotFound
 from windrow.queue.codec import is_storable
+from windrow.queue.records import Inserted, Schedule, ScheduleRow, read_row
 from windrow.queue.schedule import first_slot, has_same_timing, job_of, plan_firings
 from windrow.queue.sqlite.inserting import insert_now
 from windrow.queue.sqlite.rows import to_json, to_micros, to_optional_time, to_time
 from windrow.queue.sqlite.work import Work, statement
-from windrow.queue.store import Inserted, Schedule, ScheduleRow, read_row
 
 
 def put_schedule(work: Work, row: ScheduleRow) -> Schedule:

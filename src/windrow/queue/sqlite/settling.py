@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from windrow.queue.job import JobState
+from windrow.queue.records import read_row
 from windrow.queue.sqlite.inserting import insert_now
 from windrow.queue.sqlite.rows import GroupRecord, LiveJob, to_json
 from windrow.queue.sqlite.work import Work, cancel_error, seqs
-from windrow.queue.store import read_row
 
 _DAY: Final = 86_400
 _RETENTION: Final = {

@@ -17,6 +17,30 @@ from windrow.queue.bells import Bell, end_of, work_in
 from windrow.queue.copying import Parcel, QueueRow, Receipt
 from windrow.queue.job import Job, JobState
 from windrow.queue.migrate import check_version
+from windrow.queue.records import (
+    Archive,
+    Change,
+    Claim,
+    DiskUsage,
+    ErrorCount,
+    Finish,
+    Finished,
+    Group,
+    GroupRow,
+    Inserted,
+    JobFilter,
+    JobRow,
+    LimitInfo,
+    LimitRow,
+    OnFull,
+    ProgressReport,
+    Pruned,
+    QueueInfo,
+    Renewal,
+    Retention,
+    Schedule,
+    ScheduleRow,
+)
 from windrow.queue.sqlite import (
     bounding,
     changing,
@@ -41,32 +65,7 @@ from windrow.queue.sqlite.settling import settle
 from windrow.queue.sqlite.transaction import SqliteTransaction
 from windrow.queue.sqlite.watching import watch_of
 from windrow.queue.sqlite.work import PACKAGE, Work, time_now
-from windrow.queue.store import (
-    Archive,
-    Capabilities,
-    Change,
-    Claim,
-    DiskUsage,
-    ErrorCount,
-    Finish,
-    Finished,
-    Group,
-    GroupRow,
-    Inserted,
-    JobFilter,
-    JobRow,
-    JobTransaction,
-    LimitInfo,
-    LimitRow,
-    OnFull,
-    ProgressReport,
-    Pruned,
-    QueueInfo,
-    Renewal,
-    Retention,
-    Schedule,
-    ScheduleRow,
-)
+from windrow.queue.store import Capabilities, JobTransaction
 
 T = TypeVar("T")
 

@@ -30,7 +30,7 @@ from windrow.queue.postgres.connection import PLANNER_SETTINGS
 from windrow.queue.postgres.pruning import KEPT, _on
 from windrow.queue.postgres.rows import PACKAGE, sql
 from windrow.queue.postgres.store import PostgresStore
-from windrow.queue.store import FOREVER
+from windrow.queue.records import FOREVER
 
 LEAVES = 28
 PATIENCE = 2.0  # seconds that no verb may take while somebody holds a snapshot

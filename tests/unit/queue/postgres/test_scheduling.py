@@ -13,7 +13,7 @@ from tests.builders import row
 from tests.conftest import MakeDatabase
 from windrow.clock import FakeClock
 from windrow.queue.postgres.store import PostgresStore
-from windrow.queue.store import ScheduleRow
+from windrow.queue.records import ScheduleRow
 
 
 @pytest.fixture

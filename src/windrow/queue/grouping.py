@@ -1,0 +1,68 @@
+"""The part of `Queue` that makes groups and steers them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from windrow.errors import GroupNotFound
+from windrow.queue import checks
+from windrow.queue.checks import SizeLimits, check_id, check_name, to_row
+from windrow.queue.codec import clean_text
+from windrow.queue.ids import new_id
+from windrow.queue.job import Job, NewJob
+from windrow.queue.records import Group, GroupRow
+from windrow.queue.store import Store
+
+
+class Grouping:
+    store: Store
+    _limits: SizeLimits
+
+    async def create_group(
+        self,
+        *,
+        then: NewJob | None = None,
+        root: Job | str | None = None,
+        hold: bool = False,
+        tenant: str | None = None,
+        retention: float | timedelta | None = None,
+    ) -> Group:
+        """A group of jobs that end together. Give its id to jobs as `group=`.
+
+        It ends when its last member has; then `then` is enqueued, once. With `hold` it does not end
+        before `close_group`, however few members it has. With `root`, a running job's, that job
+        waits for the group when it is done and carries the progress; asked for twice it is the same
+        group.
+        """
+        return await self.store.create_group(
+            GroupRow(
+                id=new_id(),
+                tenant=None if tenant is None else check_name(tenant, "tenant"),
+                root=root.id if isinstance(root, Job) else check_id(root, "root"),
+                then=None if then is None else to_row(then, self._limits),
+                is_open=hold,
+                retention_seconds=checks.check_retention(retention),
+            )
+        )
+
+    async def group(self, group_id: str) -> Group:
+        """A group with the number of its members in each state. Raises GroupNotFound."""
+        found = await self.store.get_group(group_id)
+        if found is None:
+            raise GroupNotFound(group_id)
+        return found
+
+    async def close_group(self, group_id: str) -> Group:
+        """Hold the group open no longer: it ends as soon as no member is left to run."""
+        return await self.store.close_group(group_id)
+
+    async def pause_group(self, group_id: str) -> Group:
+        """Stop claims of the group's jobs; running ones go on."""
+        return await self.store.pause_group(group_id)
+
+    async def resume_group(self, group_id: str) -> Group:
+        return await self.store.resume_group(group_id)
+
+    async def cancel_group(self, group_id: str, *, reason: str = "group cancelled") -> Group:
+        """Cancel what waits, tell what runs, take no more members."""
+        return await self.store.cancel_group(group_id, clean_text(reason))

@@ -1,0 +1,83 @@
+"""The part of `Queue` that looks at jobs and queues."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+
+from windrow.errors import InvalidJob, JobNotFound
+from windrow.queue import checks
+from windrow.queue.checks import check_id
+from windrow.queue.job import Job, JobState
+from windrow.queue.records import ErrorCount, JobFilter, QueueInfo
+from windrow.queue.store import Store
+
+
+class Looking:
+    store: Store
+
+    async def get(self, job_id: str) -> Job:
+        """One job with everything it has. Raises JobNotFound."""
+        found = await self.store.get_jobs([job_id])
+        if not found:
+            raise JobNotFound(job_id)
+        return next(iter(found.values()))
+
+    async def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
+        """Many jobs by id, in one query; those that are not there are left out."""
+        return await self.store.get_jobs(job_ids)
+
+    async def list(
+        self,
+        *,
+        queue: str | None = None,
+        kind: str | None = None,
+        state: JobState | str | Sequence[JobState | str] | None = None,
+        tenant: str | None = None,
+        group: str | None = None,
+        tag: str | None = None,
+        error: str | None = None,
+        unique: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> builtins.list[Job]:
+        """Jobs, newest first. `after` is the id of the last job of the page before. Results and
+        error histories are left out: `get` has them."""
+        wanted = JobFilter(queue, kind, _states(state), tenant, group, tag, error, unique)
+        return await self.store.list_jobs(
+            wanted,
+            after=check_id(after, "after"),
+            limit=checks.check_integer(limit, "limit", 1),
+        )
+
+    async def counts(self, queue: str | None = None) -> dict[JobState, int]:
+        """How many jobs are in each state, in one queue or in all."""
+        totals = dict.fromkeys(JobState, 0)
+        for info in await self.store.list_queues():
+            if queue is None or info.name == queue:
+                for state, count in info.counts.items():
+                    totals[state] += count
+        return totals
+
+    async def queues(self) -> builtins.list[QueueInfo]:
+        """Every queue with its counts, whether it is paused, and its oldest ready job's time."""
+        return await self.store.list_queues()
+
+    async def errors(
+        self, queue: str | None = None, *, limit: int = 50
+    ) -> builtins.list[ErrorCount]:
+        """Failed jobs by their error, most frequent first."""
+        return await self.store.list_errors(queue, limit)
+
+
+def _states(
+    given: JobState | str | Sequence[JobState | str] | None,
+) -> tuple[JobState, ...] | None:
+    if given is None:
+        return None
+    listed = (given,) if isinstance(given, str) else tuple(given)
+    try:
+        return tuple(JobState(state) for state in listed)
+    except ValueError as error:
+        known = ", ".join(JobState)
+        raise InvalidJob(f"{error}; the states are: {known}") from None
