@@ -42,6 +42,7 @@ ONLY: dict[str, dict[str, str]] = {
             ("find_migration_table", "find_schema_version", "record_migration"),
             "written beside the lock that guards migrations there",
         ),
+        "drop_dead_workers": "part of a larger statement there",
         "take_write_lock": "rows are locked there: SQLite locks the whole file",
         "add_sequence": "made with the table there: SQLite makes it with the first insert",
     },

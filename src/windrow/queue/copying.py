@@ -6,7 +6,8 @@ parcel that is handed over again changes nothing. Then the source drops it from 
 is killed in between leaves a parcel that the next copy hands over again.
 
 Jobs that belong together (a group, its root, groups of its members) are one unit: they travel in
-the same parcel, or stay.
+the same parcel, or stay. Workers, leaders and sleepers do not move: they tell the database they are
+on that they are there.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from windrow.errors import InvalidJob, JobNotFound
 from windrow.queue import checks
 from windrow.queue.checks import check_id
 from windrow.queue.job import Job, JobState
-from windrow.queue.records import ErrorCount, JobFilter, QueueInfo
+from windrow.queue.records import ErrorCount, JobFilter, QueueInfo, WorkerInfo
 from windrow.queue.store import Store
 
 
@@ -68,6 +68,10 @@ class Looking:
     ) -> builtins.list[ErrorCount]:
         """Failed jobs by their error, most frequent first."""
         return await self.store.list_errors(queue, limit)
+
+    async def workers(self) -> builtins.list[WorkerInfo]:
+        """The workers that are alive, by name: what they take, how many jobs each runs."""
+        return await self.store.list_workers()
 
 
 def _states(

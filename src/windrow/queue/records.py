@@ -204,6 +204,35 @@ class LimitInfo(LimitRow):
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker as it describes itself. `queues` and `kinds`: what it takes; None: any."""
+
+    id: str
+    name: str  # the one its leases have
+    host: str
+    pid: int
+    queues: tuple[str, ...] | None
+    kinds: tuple[str, ...] | None
+    concurrency: int
+    running: int = 0
+    version: str = ""
+
+    def takes(self, queue: str, kind: str) -> bool:
+        return (self.queues is None or queue in self.queues) and (
+            self.kinds is None or kind in self.kinds
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo(WorkerRow):
+    """A worker that is believed alive until `expires_at`."""
+
+    started_at: datetime
+    seen_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorCount:
     """Failed jobs that share an error text."""
 

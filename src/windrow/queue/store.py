@@ -63,6 +63,8 @@ from windrow.queue.records import (
     Retention,
     Schedule,
     ScheduleRow,
+    WorkerInfo,
+    WorkerRow,
 )
 
 
@@ -339,6 +341,24 @@ class WakeUps(Protocol):
         ...
 
 
+class WorkerStore(Protocol):
+    """Which workers there are. For people to look at: no verb decides anything by it, and a worker
+    that is not here may still hold leases."""
+
+    async def register_worker(self, row: WorkerRow, seconds: float) -> None:
+        """Say that a worker is alive for so many seconds from now, and how it is; said again before
+        they are over, it stays alive. Workers whose time is over are forgotten."""
+        ...
+
+    async def drop_worker(self, worker_id: str) -> bool:
+        """Forget a worker that stops; whether it was there."""
+        ...
+
+    async def list_workers(self) -> list[WorkerInfo]:
+        """Those that are alive, by name."""
+        ...
+
+
 class Maintenance(Protocol):
     async def elect_leader(self, role: str, holder: str, seconds: float) -> bool:
         """Take a role that is free, or whose holder's time is over, or that is held already, for
@@ -377,6 +397,7 @@ class Store(
     ScheduleStore,
     RetentionStore,
     WakeUps,
+    WorkerStore,
     Maintenance,
     Protocol,
 ):

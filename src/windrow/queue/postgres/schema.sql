@@ -233,6 +233,23 @@ CREATE TABLE windrow.leader (
     expires_at timestamptz NOT NULL
 );
 
+-- Which workers are alive, and what they take. Unlogged: a row is worth something only until the next
+-- heartbeat, which writes it anew.
+CREATE UNLOGGED TABLE windrow.worker (
+    id uuid PRIMARY KEY,
+    started_at timestamptz NOT NULL,
+    seen_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    pid integer NOT NULL,
+    concurrency integer NOT NULL,
+    running integer NOT NULL,
+    name text NOT NULL,
+    host text NOT NULL,
+    version text NOT NULL,
+    queues text[],
+    kinds text[]
+) WITH (fillfactor = 50);
+
 -- When everything due was last removed.
 CREATE TABLE windrow.pruning (
     done_at timestamptz NOT NULL

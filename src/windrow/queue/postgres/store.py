@@ -3,6 +3,7 @@
 - `inserting` · `claiming` · `finishing` · `leasing`: a job's way from insert to end
 - `looking` · `changing` · `grouping` · `limiting`: jobs, queues, groups and limits from outside
 - `scheduling` · `leading`: jobs that come again and again; who does what only one may do
+- `registering`: which workers are alive
 - `pruning`: what is past its time; `listening`: who sleeps until something happens
 - `copying`: jobs on their way to or from another database
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
@@ -37,6 +38,7 @@ from windrow.queue.postgres.limiting import Limiting
 from windrow.queue.postgres.listening import Listener, Listening, listening_address
 from windrow.queue.postgres.looking import Looking
 from windrow.queue.postgres.pruning import Pruning
+from windrow.queue.postgres.registering import Registering
 from windrow.queue.postgres.rows import as_json, sql
 from windrow.queue.postgres.scheduling import Scheduling
 from windrow.queue.postgres.schema import Schema
@@ -63,6 +65,7 @@ class PostgresStore(
     Copying,
     Leading,
     Listening,
+    Registering,
     Schema,
 ):
     capabilities = Capabilities(

@@ -244,6 +244,21 @@ CREATE TABLE windrow_tally (
   PRIMARY KEY (queue, state)
 ) WITHOUT ROWID;
 
+CREATE TABLE windrow_worker (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  host TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  queues TEXT,
+  kinds TEXT,
+  concurrency INTEGER NOT NULL,
+  running INTEGER NOT NULL,
+  version TEXT NOT NULL,
+  started_at INTEGER NOT NULL,
+  seen_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE VIEW windrow_job AS
 SELECT * FROM windrow_job_live
 UNION ALL

@@ -40,6 +40,8 @@ from windrow.queue.records import (
     Retention,
     Schedule,
     ScheduleRow,
+    WorkerInfo,
+    WorkerRow,
 )
 from windrow.queue.sqlite import (
     bounding,
@@ -55,6 +57,7 @@ from windrow.queue.sqlite import (
     limiting,
     looking,
     pruning,
+    registering,
     scheduling,
     schema,
 )
@@ -342,6 +345,17 @@ class SqliteStore:
 
     async def add_queues(self, rows: Sequence[QueueRow]) -> None:
         await self._write(lambda work: copying.add_queues(work, rows))
+
+    # Workers
+
+    async def register_worker(self, row: WorkerRow, seconds: float) -> None:
+        await self._write(lambda work: registering.register_worker(work, row, seconds))
+
+    async def drop_worker(self, worker_id: str) -> bool:
+        return await self._write(lambda work: registering.drop_worker(work, worker_id))
+
+    async def list_workers(self) -> list[WorkerInfo]:
+        return await self._read(registering.list_workers)
 
     # Maintenance
 

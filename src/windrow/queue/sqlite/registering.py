@@ -1,0 +1,39 @@
+"""Which workers are alive. Few rows, written by their heartbeats."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import asdict
+from typing import Any
+
+from windrow.queue.records import WorkerInfo, WorkerRow
+from windrow.queue.sqlite.rows import after, to_json, to_tags, to_time
+from windrow.queue.sqlite.work import Work, statement
+
+
+def register_worker(work: Work, row: WorkerRow, seconds: float) -> None:
+    lists = {"queues": _list(row.queues), "kinds": _list(row.kinds)}
+    times = {"now": work.now, "expires_at": after(work.now, seconds)}
+    work.run("register_worker", asdict(row) | lists | times)
+    work.run("drop_dead_workers", {"now": work.now})
+
+
+def drop_worker(work: Work, worker_id: str) -> bool:
+    return work.run("drop_worker", {"id": worker_id}) > 0
+
+
+def list_workers(work: Work) -> list[WorkerInfo]:
+    return [_read(row) for row in work.named_rows(statement("list_workers"), {"now": work.now})]
+
+
+def _list(names: tuple[str, ...] | None) -> str | None:
+    return None if names is None else to_json(names)
+
+
+def _read(row: sqlite3.Row) -> WorkerInfo:
+    fields: dict[str, Any] = dict(row)
+    for name in ("queues", "kinds"):
+        fields[name] = None if row[name] is None else to_tags(row[name])
+    for name in ("started_at", "seen_at", "expires_at"):
+        fields[name] = to_time(row[name])
+    return WorkerInfo(**fields)

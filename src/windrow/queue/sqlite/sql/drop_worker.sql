@@ -1,0 +1,3 @@
+-- Forget a worker.
+-- :id
+DELETE FROM windrow_worker WHERE id = :id
