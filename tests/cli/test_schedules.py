@@ -53,6 +53,56 @@ def test_show_tells_everything_of_a_schedule(windrow: Windrow) -> None:
         assert part in printed
 
 
+def test_add_makes_a_schedule_with_everything_of_its_jobs(windrow: Windrow) -> None:
+    words = (
+        'schedules add poll fetch {"page":1} --every 30m --jitter 90s --catch-up all --queue web '
+        "--priority 7 --unique poll --on-conflict replace --tenant acme --tag a --tag b "
+        '--headers {"trace":"1"} --max-attempts 2 --max-crashes 3 --lease 2m --retention 1h '
+        "--limit acme --limit api --max-hold 10m --json"
+    )
+    printed = windrow(*words.split())
+    assert printed.returncode == 0, printed.stderr
+    made = json.loads(printed.stdout)
+    assert made == json.loads(windrow("schedules", "show", "poll", "--json").stdout)
+    expected = {
+        "every_seconds": 1800.0,
+        "jitter_seconds": 90.0,
+        "catch_up": "all",
+        "kind": "fetch",
+        "payload": {"page": 1},
+        "queue": "web",
+        "priority": 7,
+        "unique": "poll",
+        "on_conflict": "replace",
+        "tenant": "acme",
+        "headers": {"trace": "1"},
+        "tags": ["a", "b"],
+        "max_attempts": 2,
+        "max_crashes": 3,
+        "lease_seconds": 120,
+        "retention_seconds": 3600,
+        "limits": ["acme", "api"],
+        "max_hold_seconds": 600,
+    }
+    assert {name: made[name] for name in expected} == expected
+
+
+def test_add_changes_the_schedule_of_that_name(windrow: Windrow) -> None:
+    printed = windrow("schedules", "add", "tidy", "tidy", "--cron", "@daily").stdout
+    assert printed.startswith("tidy: @daily UTC, next at 20")
+    assert len(json.loads(windrow("schedules", "list", "--json").stdout)) == 2
+
+
+def test_add_explains_what_it_cannot_take(windrow: Windrow) -> None:
+    printed = windrow("schedules", "add", "odd", "odd")
+    assert (printed.returncode, printed.stderr) == (
+        *(1, "error: give either every or cron, and not both\n"),
+    )
+    printed = windrow("schedules", "add", "odd", "odd", "{", "--every", "1h")
+    assert printed.returncode == 2
+    assert "is not JSON" in printed.stderr
+
+
 def test_pause_resume_and_remove(windrow: Windrow) -> None:
     assert windrow("schedules", "pause", "tidy").stdout == "paused tidy\n"
     assert json.loads(windrow("schedules", "show", "tidy", "--json").stdout)["is_paused"]

@@ -79,19 +79,22 @@ async def test_fired_job_is_made_like_the_template(store: Store, clock: FakeCloc
         "max_crashes": 3,
         "lease_seconds": 90,
         "retention_seconds": 5,
+        "limits": ("acme", "api"),
+        "max_hold_seconds": 60,
     }
     await put(store, job=template)
     clock.advance(90)
     [fired] = await store.fire_schedules()
     slot = NOON + timedelta(minutes=1)
     job = await get(store, slot_id("tidy", slot))
-    assert (fired.id, fired.state, job.run_at) == (job.id, JobState.READY, slot)
+    assert (fired.id, fired.state, job.run_at) == (job.id, JobState.HELD, slot)
     assert job.created_at == clock.now()
     assert job.headers == {"trace": "1", "schedule": "tidy", "slot": slot.isoformat()}
     assert job.payload == template["payload"]
     same = ("kind", "queue", "priority", "tags", "tenant", "max_attempts", "max_crashes")
-    for name in (*same, "lease_seconds", "retention_seconds"):
+    for name in (*same, "lease_seconds", "retention_seconds", "limits", "max_hold_seconds"):
         assert getattr(job, name) == template[name], name
+    assert await store.promote_jobs() == 1
     assert (await claim_one(store, "reports")).id == job.id
 
 

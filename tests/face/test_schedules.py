@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from windrow import Queue
+from windrow import NewJob, Queue
 from windrow.clock import FakeClock
 from windrow.errors import InvalidJob, InvalidSchedule, PayloadTooLarge, ScheduleNotFound
+from windrow.queue.job import JobState
 
 
 async def test_a_schedule_enqueues_a_job_for_each_slot(queue: Queue, clock: FakeClock) -> None:
@@ -42,6 +45,30 @@ async def test_tending_fires_and_stages_what_is_due(queue: Queue, clock: FakeClo
     clock.advance(5)
     assert await queue.tend() == 1
     assert {job.kind for job in (await queue.claim(limit=5)).jobs} == {"tidy", "late"}
+
+
+async def test_jobs_of_a_schedule_keep_to_their_limits(queue: Queue, clock: FakeClock) -> None:
+    await queue.set_limit("api", active=1)
+    made = await queue.schedule(
+        "poll", "poll", every=60, catch_up="all", limits=["api", "acme"], max_hold=90
+    )
+    assert (made.job.limits, made.job.max_hold_seconds) == (("api", "acme"), 90)
+    [listed] = await queue.schedules()
+    assert listed.job == made.job
+    clock.advance(120)
+    [job] = (await queue.claim(limit=5, seconds=600)).jobs
+    assert (job.limits, job.max_hold_seconds) == (("api", "acme"), 90)
+    assert (await queue.counts())[JobState.HELD] == 1
+    clock.advance(91)
+    await queue.tend()
+    [failed] = await queue.list(state=JobState.FAILED)
+    assert failed.error is not None
+    assert failed.error.startswith("held too long: waited 90 s for room under api (limit 1 active)")
+
+
+def test_a_schedule_takes_every_field_of_a_job_but_those_its_slots_decide() -> None:
+    taken = set(inspect.signature(Queue.schedule).parameters)
+    assert {field.name for field in fields(NewJob)} - taken == {"id", "delay", "run_at", "group"}
 
 
 async def test_starting_the_application_again_changes_nothing(

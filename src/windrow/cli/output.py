@@ -109,6 +109,19 @@ def _cell(value: object) -> str:
     return "-" if value is None else " ".join(str(value).split())
 
 
+def given_options(**options: Any) -> dict[str, Any]:
+    """The options somebody gave. Those left out keep the defaults of what they are handed to."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def parse_json(text: str) -> Any:
+    """A value written as JSON on the command line."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise typer.BadParameter(f"{text!r} is not JSON: {error}") from None
+
+
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 

@@ -2,23 +2,103 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from windrow.cli.output import DatabaseOption, JsonOption, age, print_json, print_table, run
+from windrow.cli.output import (
+    DatabaseOption,
+    JsonOption,
+    age,
+    given_options,
+    parse_duration,
+    parse_json,
+    print_json,
+    print_table,
+    run,
+)
 from windrow.queue.records import Schedule
 from windrow.services.schedules import (
     get_schedule,
     list_schedules,
     pause_schedule,
+    put_schedule,
     remove_schedule,
     resume_schedule,
 )
 from windrow.settings import load_settings
 
-app = typer.Typer(help="List, show, pause, resume and remove schedules.", no_args_is_help=True)
+app = typer.Typer(help="Add, list, show, pause, resume and remove schedules.", no_args_is_help=True)
+
+
+Duration = Annotated[float | None, typer.Option(parser=parse_duration, metavar="TIME")]
+
+
+@app.command()
+def add(
+    name: str,
+    kind: str,
+    payload: Annotated[str | None, typer.Argument(help="As JSON.")] = None,
+    every: Annotated[
+        float | None,
+        typer.Option(parser=parse_duration, metavar="TIME", help="As 90s, 30m, 2h, 7d."),
+    ] = None,
+    cron: Annotated[str | None, typer.Option(help="As '30 2 * * MON-FRI'.")] = None,
+    timezone: Annotated[str | None, typer.Option(help="For --cron. Default: UTC.")] = None,
+    jitter: Duration = None,
+    catch_up: Annotated[str | None, typer.Option(help="one, all or skip.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Where its jobs wait.")] = None,
+    priority: Annotated[int | None, typer.Option(help="Higher runs first.")] = None,
+    unique: Annotated[str | None, typer.Option(help="Do not double what waits or runs.")] = None,
+    on_conflict: Annotated[
+        str | None, typer.Option(help="For --unique: return, reject, replace or follow.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Who owns its jobs.")] = None,
+    headers: Annotated[str | None, typer.Option(help="As a JSON object.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="May be given several times.")] = None,
+    max_attempts: Annotated[int | None, typer.Option()] = None,
+    max_crashes: Annotated[int | None, typer.Option()] = None,
+    lease: Duration = None,
+    retention: Duration = None,
+    limit: Annotated[
+        list[str] | None, typer.Option(help="A key its jobs count under; several times.")
+    ] = None,
+    max_hold: Duration = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Enqueue a job again and again, or change the schedule of that name."""
+    options = given_options(
+        payload=None if payload is None else parse_json(payload),
+        every=every,
+        cron=cron,
+        timezone=timezone,
+        jitter=jitter,
+        catch_up=catch_up,
+        queue=queue,
+        priority=priority,
+        unique=unique,
+        on_conflict=on_conflict,
+        tenant=tenant,
+        headers=None if headers is None else parse_json(headers),
+        tags=tag or None,
+        max_attempts=max_attempts,
+        max_crashes=max_crashes,
+        lease=lease,
+        retention=retention,
+        limits=limit or None,
+        max_hold=max_hold,
+    )
+
+    async def work() -> Schedule:
+        return await put_schedule(load_settings({"database_url": database}), name, kind, **options)
+
+    schedule = run(work())
+    if as_json:
+        print_json(schedule_fields(schedule))
+    else:
+        print(f"{schedule.name}: {when(schedule)}, next at {schedule.next_at}")
 
 
 @app.command("list")
@@ -126,7 +206,7 @@ def schedule_fields(schedule: Schedule) -> dict[str, Any]:
     )
     of_job = (
         "queue kind priority tenant unique on_conflict tags max_attempts max_crashes "
-        "lease_seconds retention_seconds"
+        "lease_seconds retention_seconds limits max_hold_seconds"
     )
     job = schedule.job
     return {

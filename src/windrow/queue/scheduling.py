@@ -47,6 +47,8 @@ class Scheduling:
         max_crashes: int = DEFAULT_MAX_CRASHES,
         lease: float | timedelta | None = None,
         retention: float | timedelta | None = None,
+        limits: Sequence[str] = (),
+        max_hold: float | timedelta | None = None,
     ) -> Schedule:
         """Enqueue such a job again and again: `every` so many seconds, or by a `cron` line in a
         time zone. Each slot is fired once, however many workers run.
@@ -70,6 +72,8 @@ class Scheduling:
             max_crashes=max_crashes,
             lease=lease,
             retention=retention,
+            limits=limits,
+            max_hold=max_hold,
         )
         timing = check_timing(cron, timezone, _seconds(every, "every"))
         return await self.store.put_schedule(

@@ -1,11 +1,19 @@
-"""Looking at schedules and stopping them for a while, or for good."""
+"""Making schedules, looking at them, and stopping them for a while, or for good."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from windrow.errors import ScheduleNotFound
 from windrow.queue.records import Schedule
 from windrow.services.jobs import open_queue
 from windrow.settings import Settings
+
+
+async def put_schedule(settings: Settings, name: str, kind: str, **options: Any) -> Schedule:
+    """Make a schedule, or change the one of that name; options are those of `Queue.schedule`."""
+    async with open_queue(settings) as queue:
+        return await queue.schedule(name, kind, **options)
 
 
 async def list_schedules(settings: Settings) -> list[Schedule]:
