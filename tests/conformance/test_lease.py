@@ -11,10 +11,12 @@ from tests.builders import (
     claim,
     claim_one,
     complete,
+    completion,
     get,
     ids,
     row,
     state,
+    wish,
 )
 from windrow.clock import FakeClock
 from windrow.queue.ids import new_id
@@ -166,3 +168,29 @@ async def test_lease_is_live_up_to_its_last_moment(store: Store, clock: FakeCloc
     clock.advance(59.999)
 
     assert (await renew(store, job)).held == {job.id}
+
+
+async def test_a_kinds_lease_length_holds_for_jobs_without_their_own(store: Store) -> None:
+    for kind, own in (("quick", None), ("slow", None), ("slow", 7)):
+        await add(store, kind, lease_seconds=own)
+
+    jobs = await claim(store, 10, seconds=30, kind_seconds={"slow": 300})
+
+    assert [_length(job) for job in jobs] == [30, 300, 7]
+    assert len({job.lease_token for job in jobs}) == 3
+
+
+async def test_a_kinds_lease_length_holds_when_claimed_with_a_finish(store: Store) -> None:
+    await add_many(store, 2, kind="slow")
+    wanted = wish(1, seconds=30, kind_seconds={"slow": 300})
+    [first] = await store.claim_jobs(wanted)
+
+    finished = await store.finish_jobs([completion(first)], claim=wanted)
+
+    assert [_length(job) for job in finished.claimed] == [300]
+
+
+def _length(job: Job) -> float:
+    assert job.lease_expires_at is not None
+    assert job.started_at is not None
+    return (job.lease_expires_at - job.started_at).total_seconds()

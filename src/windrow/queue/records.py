@@ -83,10 +83,15 @@ class Claim:
 
     queues: tuple[str, ...] | None
     limit: int
-    seconds: int  # for jobs that do not bring a lease length of their own
+    seconds: int  # for jobs that do not bring a lease length of their own …
     worker: str
     kinds: tuple[str, ...] | None = None
     tenants: tuple[str, ...] | None = None
+    kind_seconds: Mapping[str, int] = field(default_factory=dict)  # … and whose kind has none
+
+    def lease_length(self, kind: str, own: int | None) -> int:
+        """The seconds of a job's lease: its own, else its kind's, else the claim's."""
+        return self.kind_seconds.get(kind, self.seconds) if own is None else own
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from windrow.queue.job import Job
-from windrow.queue.postgres.rows import Row, columns, sql, to_claimed
+from windrow.queue.postgres.rows import Row, as_json, columns, sql, to_claimed
 from windrow.queue.records import Claim
 from windrow.queue.transactions import Executor
 
@@ -67,6 +67,7 @@ class Look:
             "kinds": None if claim.kinds is None else list(claim.kinds),
             "tenants": None if claim.tenants is None else list(claim.tenants),
             "seconds": claim.seconds,
+            "kind_seconds": as_json(claim.kind_seconds) if claim.kind_seconds else None,
             "worker": claim.worker,
         }
 
@@ -78,19 +79,23 @@ class Look:
         return self.is_floored or (0 < found < sum(self.shares) and len(self.queues) > 1)
 
 
+Wanted = tuple[tuple[str, ...] | None, tuple[str, ...] | None]
+
+
 class Floors:
-    """The floor of each queue, as far as this process knows."""
+    """The floor of each queue, as far as this process knows. Claims of some kinds or tenants pass
+    over jobs that others want, so each such choice has floors of its own."""
 
     def __init__(self) -> None:
-        self._floors: dict[str, Floor] = {}
+        self._floors: dict[str, dict[Wanted, Floor]] = {}
 
-    def place(self, queue: str) -> tuple[int, int]:
+    def place(self, queue: str, wanted: Wanted) -> tuple[int, int]:
         """Where to begin; a floor that is old is forgotten."""
-        floor = self._floors.get(queue)
+        floor = self._floors.get(queue, {}).get(wanted)
         if floor is None:
             return START
         if time.monotonic() - floor.scanned_at > RESCAN_SECONDS:
-            del self._floors[queue]
+            del self._floors[queue][wanted]
             return START
         return floor.priority, floor.seq
 
@@ -102,18 +107,24 @@ class Floors:
         self._floors.clear()
 
     def drop_behind(self, queue: str, priority: int, seq: int) -> None:
-        """A job became ready at this place; the floor must not hide it."""
-        floor = self._floors.get(queue)
-        if floor is not None and floor.priority == priority and seq <= floor.seq:
-            del self._floors[queue]
+        """A job became ready at this place; no floor must hide it."""
+        floors = self._floors.get(queue, {})
+        hiding = [
+            wanted
+            for wanted, floor in floors.items()
+            if floor.priority == priority and seq <= floor.seq
+        ]
+        for wanted in hiding:
+            del floors[wanted]
 
-    def move(self, jobs: Sequence[Job], scanned_at: float) -> None:
+    def move(self, jobs: Sequence[Job], wanted: Wanted, scanned_at: float) -> None:
         """Raise the floors to the last job claimed of each queue; jobs are best first."""
         last = {job.queue: job for job in jobs}
         for queue, job in last.items():
-            floor = self._floors.get(queue)
+            floors = self._floors.setdefault(queue, {})
+            floor = floors.get(wanted)
             if floor is None:
-                self._floors[queue] = Floor(job.priority, job.seq, scanned_at)
+                floors[wanted] = Floor(job.priority, job.seq, scanned_at)
             elif job.priority < floor.priority:
                 floor.priority, floor.seq = job.priority, job.seq
             elif job.priority == floor.priority:
@@ -173,7 +184,8 @@ class Claimer:
         queues = await _named_queues(executor, claim)
         if not queues or wanted <= 0:
             return None
-        places = [self.floors.place(queue) if is_floored else START for queue in queues]
+        chosen = (claim.kinds, claim.tenants)
+        places = [self.floors.place(queue, chosen) if is_floored else START for queue in queues]
         look = Look.at(queues, places, wanted)
         if len(queues) > 1:
             look = await _shared(executor, claim, look, now)
@@ -187,12 +199,10 @@ class Claimer:
         for job in jobs:
             if job.group is not None or job.root_of is not None:
                 self.bind(job.id)
-        # A claim of some kinds or tenants passes over jobs that the next one may want.
-        if claim.kinds is None and claim.tenants is None:
-            if len(jobs) < look.wanted:
-                self.floors.drop(look.queues)
-            else:
-                self.floors.move(jobs, look.began_at)
+        if len(jobs) < look.wanted:
+            self.floors.drop(look.queues)
+        else:
+            self.floors.move(jobs, (claim.kinds, claim.tenants), look.began_at)
         return jobs
 
 

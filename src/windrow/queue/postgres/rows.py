@@ -68,7 +68,7 @@ def to_inserted(row: Row, outcome: InsertOutcome) -> Inserted:
 def to_claimed(rows: Iterable[Any], claim: Claim) -> list[Job]:
     """The jobs of a claim, best first. Rows are taken apart by position, in the order in which
     claim_jobs.sql gives its columns: by name it would take twice the time, for every job."""
-    expiries: dict[int | None, datetime] = {}
+    expiries: dict[int, datetime] = {}
     jobs = []
     for row in rows:
         # fmt: off
@@ -77,9 +77,9 @@ def to_claimed(rows: Iterable[Any], claim: Claim) -> list[Job]:
          retention_seconds, is_cleaned, lease, limits, max_hold_seconds, payload, headers, tags,
          *_) = row
         # fmt: on
-        if lease_seconds not in expiries:
-            seconds = claim.seconds if lease_seconds is None else lease_seconds
-            expiries[lease_seconds] = started_at + timedelta(seconds=seconds)
+        seconds = claim.lease_length(kind, lease_seconds)
+        if seconds not in expiries:
+            expiries[seconds] = started_at + timedelta(seconds=seconds)
         jobs.append(
             Job(
                 id=str(job_id),
@@ -102,7 +102,7 @@ def to_claimed(rows: Iterable[Any], claim: Claim) -> list[Job]:
                 unique=unique,
                 error=error,
                 worker=claim.worker,
-                lease_expires_at=expiries[lease_seconds],
+                lease_expires_at=expiries[seconds],
                 lease_seconds=lease_seconds,
                 retention_seconds=retention_seconds,
                 is_cleaned=is_cleaned,

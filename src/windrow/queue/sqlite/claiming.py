@@ -13,7 +13,7 @@ from windrow.queue.sqlite.rows import MICROSECONDS, claimed_jobs, to_json
 from windrow.queue.sqlite.work import Work
 
 # Positions in the rows of claim_jobs.sql.
-_SEQ, _QUEUE, _PRIORITY, _LEASE_SECONDS, _PLACE = 1, 2, 4, 17, 25
+_SEQ, _QUEUE, _KIND, _PRIORITY, _LEASE_SECONDS, _PLACE = 1, 2, 3, 4, 17, 25
 
 
 def claim_jobs(work: Work, claim: Claim) -> list[Job]:
@@ -23,7 +23,7 @@ def claim_jobs(work: Work, claim: Claim) -> list[Job]:
         return []
     by_length: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
-        by_length[row[_LEASE_SECONDS] or claim.seconds].append(row)
+        by_length[claim.lease_length(row[_KIND], row[_LEASE_SECONDS])].append(row)
     jobs = [
         job for seconds, alike in by_length.items() for job in _lease(work, alike, seconds, claim)
     ]

@@ -33,7 +33,7 @@ _LOOK = {
     "tenants": None,
     "now": None,
 }
-_CLAIM = _LOOK | {"shares": [BATCH], "seconds": 30, "worker": "w"}
+_CLAIM = _LOOK | {"shares": [BATCH], "seconds": 30, "kind_seconds": None, "worker": "w"}
 _RUNS = {
     "ids": [new_id() for _ in range(BATCH)],
     "tokens": [new_id()] * BATCH,

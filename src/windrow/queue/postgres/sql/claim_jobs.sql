@@ -1,7 +1,8 @@
 -- Make the best ready jobs of some queues active, under new leases: one per lease length.
 -- :queues; :shares, how many at most of each; :floor_priorities and :floor_seqs, the place up to
--- which this process has seen each queue claimed; :kinds, :tenants or null; :seconds and :worker of
--- the lease; :now or null. Returns the jobs with their payloads, in no particular order.
+-- which this process has seen each queue claimed; :kinds, :tenants or null; :worker of the lease, and
+-- its length: the job's own, else that of its kind in :kind_seconds (an object or null), else :seconds;
+-- :now or null. Returns the jobs with their payloads, in no particular order.
 -- The floor skips the index entries of jobs that were claimed before and not vacuumed yet: jobs of
 -- a higher priority are always looked for, only those of the floor's own priority begin behind it.
 -- Jobs are fetched by `= ANY (ARRAY(…))` and LATERAL … OFFSET 0 because the planner, which cannot
@@ -13,10 +14,10 @@ WITH lane AS MATERIALIZED (
      WHERE queue <> ALL (ARRAY(SELECT name FROM windrow.queue WHERE is_paused))
 ),
 higher AS MATERIALIZED (
-    SELECT lane.queue, job.id, job.lease_seconds
+    SELECT lane.queue, job.id, job.kind, job.lease_seconds
       FROM lane
      CROSS JOIN LATERAL (
-            SELECT job.id, job.lease_seconds
+            SELECT job.id, job.kind, job.lease_seconds
               FROM windrow.job_live AS job
              WHERE job.state = 'ready' AND job.queue = lane.queue
                AND job.priority > lane.priority
@@ -32,10 +33,10 @@ higher AS MATERIALIZED (
                FOR UPDATE SKIP LOCKED) AS job
 ),
 same AS MATERIALIZED (
-    SELECT lane.queue, job.id, job.lease_seconds
+    SELECT lane.queue, job.id, job.kind, job.lease_seconds
       FROM lane
      CROSS JOIN LATERAL (
-            SELECT job.id, job.lease_seconds
+            SELECT job.id, job.kind, job.lease_seconds
               FROM windrow.job_live AS job
              WHERE job.state = 'ready' AND job.queue = lane.queue
                AND job.priority = lane.priority AND job.seq > lane.seq
@@ -51,10 +52,10 @@ same AS MATERIALIZED (
                FOR UPDATE SKIP LOCKED) AS job
 ),
 lower AS MATERIALIZED (
-    SELECT lane.queue, job.id, job.lease_seconds
+    SELECT lane.queue, job.id, job.kind, job.lease_seconds
       FROM lane
      CROSS JOIN LATERAL (
-            SELECT job.id, job.lease_seconds
+            SELECT job.id, job.kind, job.lease_seconds
               FROM windrow.job_live AS job
              WHERE job.state = 'ready' AND job.queue = lane.queue
                AND job.priority < lane.priority
@@ -71,7 +72,8 @@ lower AS MATERIALIZED (
                FOR UPDATE SKIP LOCKED) AS job
 ),
 picked AS MATERIALIZED (
-    SELECT id, coalesce(lease_seconds, :seconds::bigint) AS seconds
+    SELECT id, coalesce(lease_seconds, (:kind_seconds::jsonb ->> kind)::bigint,
+                        :seconds::bigint) AS seconds
       FROM (SELECT * FROM higher UNION ALL SELECT * FROM same UNION ALL SELECT * FROM lower)
            AS picked
 ),
@@ -91,7 +93,9 @@ taken AS (
     UPDATE windrow.job_live AS job
        SET state = 'active',
            lease = (SELECT token FROM length
-                     WHERE length.seconds = coalesce(job.lease_seconds, :seconds::bigint)),
+                     WHERE length.seconds = coalesce(job.lease_seconds,
+                                                     (:kind_seconds::jsonb ->> job.kind)::bigint,
+                                                     :seconds::bigint)),
            runs = job.runs + 1,
            started_at = coalesce(:now::timestamptz, statement_timestamp())
      WHERE job.id = ANY (ARRAY(SELECT id FROM picked))

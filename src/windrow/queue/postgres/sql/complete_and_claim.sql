@@ -84,10 +84,10 @@ lane AS MATERIALIZED (
      WHERE queue <> ALL (ARRAY(SELECT name FROM windrow.queue WHERE is_paused))
 ),
 higher AS MATERIALIZED (
-    SELECT lane.queue, job.id, job.lease_seconds
+    SELECT lane.queue, job.id, job.kind, job.lease_seconds
       FROM lane
      CROSS JOIN LATERAL (
-            SELECT job.id, job.lease_seconds
+            SELECT job.id, job.kind, job.lease_seconds
               FROM windrow.job_live AS job
              WHERE job.state = 'ready' AND job.queue = lane.queue
                AND job.priority > lane.priority
@@ -103,10 +103,10 @@ higher AS MATERIALIZED (
                FOR UPDATE SKIP LOCKED) AS job
 ),
 same AS MATERIALIZED (
-    SELECT lane.queue, job.id, job.lease_seconds
+    SELECT lane.queue, job.id, job.kind, job.lease_seconds
       FROM lane
      CROSS JOIN LATERAL (
-            SELECT job.id, job.lease_seconds
+            SELECT job.id, job.kind, job.lease_seconds
               FROM windrow.job_live AS job
              WHERE job.state = 'ready' AND job.queue = lane.queue
                AND job.priority = lane.priority AND job.seq > lane.seq
@@ -122,10 +122,10 @@ same AS MATERIALIZED (
                FOR UPDATE SKIP LOCKED) AS job
 ),
 lower AS MATERIALIZED (
-    SELECT lane.queue, job.id, job.lease_seconds
+    SELECT lane.queue, job.id, job.kind, job.lease_seconds
       FROM lane
      CROSS JOIN LATERAL (
-            SELECT job.id, job.lease_seconds
+            SELECT job.id, job.kind, job.lease_seconds
               FROM windrow.job_live AS job
              WHERE job.state = 'ready' AND job.queue = lane.queue
                AND job.priority < lane.priority
@@ -142,7 +142,8 @@ lower AS MATERIALIZED (
                FOR UPDATE SKIP LOCKED) AS job
 ),
 picked AS MATERIALIZED (
-    SELECT id, coalesce(lease_seconds, :seconds::bigint) AS seconds
+    SELECT id, coalesce(lease_seconds, (:kind_seconds::jsonb ->> kind)::bigint,
+                        :seconds::bigint) AS seconds
       FROM (SELECT * FROM higher UNION ALL SELECT * FROM same UNION ALL SELECT * FROM lower)
            AS picked
 ),
@@ -162,7 +163,9 @@ taken AS (
     UPDATE windrow.job_live AS job
        SET state = 'active',
            lease = (SELECT token FROM length
-                     WHERE length.seconds = coalesce(job.lease_seconds, :seconds::bigint)),
+                     WHERE length.seconds = coalesce(job.lease_seconds,
+                                                     (:kind_seconds::jsonb ->> job.kind)::bigint,
+                                                     :seconds::bigint)),
            runs = job.runs + 1,
            started_at = coalesce(:now::timestamptz, statement_timestamp())
      WHERE job.id = ANY (ARRAY(SELECT id FROM picked))
