@@ -10,11 +10,13 @@ import pytest
 
 from tests.builders import (
     add,
+    add_failed,
     add_many,
     attempt,
     claim,
     claim_one,
     complete,
+    counted,
     counts,
     fail,
     get,
@@ -26,11 +28,13 @@ from tests.builders import (
     snooze,
     state,
     states,
+    tallied,
     wish,
 )
 from tests.callers import Caller
 from tests.conftest import OpenAnother
 from windrow.clock import FakeClock
+from windrow.errors import InvalidJob
 from windrow.queue.job import JobState
 from windrow.queue.limits import WINDOW
 from windrow.queue.records import LimitInfo, LimitRow
@@ -173,6 +177,140 @@ async def test_replaced_job_counts_under_its_new_keys_only(store: Store) -> None
     assert (found["old"], found["new"]) == (0, 1)
     await add(store, limits=("old",))
     assert await store.promote_jobs() == 1
+
+
+async def test_edited_keys_are_those_a_ready_job_is_held_by(store: Store) -> None:
+    await limit(store, "old", active=1)
+    await limit(store, "new", active=0)
+    job_id = await add(store, limits=("old",))
+    await store.promote_jobs()
+    change = await store.edit_job(job_id, {"limits": ("new", "old"), "max_hold_seconds": 60})
+    job = await get(store, job_id)
+
+    assert (change.before, change.after) == (S.READY, S.HELD)
+    assert (job.limits, job.max_hold_seconds) == (("new", "old"), 60)
+    assert await store.promote_jobs() == 0
+    assert ((await info(store, "old")).in_use, (await info(store, "new")).held) == (0, 1)
+    await limit(store, "new", active=1)
+    assert await store.promote_jobs() == 1
+    assert (await claim_one(store)).id == job_id
+    assert await tallied(store) == await counted(store)
+
+
+async def test_job_without_keys_is_held_once_it_is_given_some(store: Store) -> None:
+    await limit(store, active=1)
+    first, second = await add_many(store, 2)
+    for job_id in (first, second):
+        assert (await store.edit_job(job_id, {"limits": ("api",)})).after is S.HELD
+
+    assert await claim(store, 9) == []
+    assert await store.promote_jobs() == 1
+    assert ids(await claim(store, 9)) == [first]
+
+
+async def test_job_whose_keys_are_taken_away_is_held_no_more(store: Store) -> None:
+    await limit(store, active=0)
+    job_id = await add(store, limits=("api", "acme"), max_hold_seconds=60)
+    change = await store.edit_job(job_id, {"limits": ()})
+    job = await claim_one(store)
+
+    assert (change.before, change.after) == (S.HELD, S.READY)
+    assert (job.id, job.limits, job.max_hold_seconds) == (job_id, (), None)
+    assert await store.promote_jobs() == 0
+    assert await tallied(store) == await counted(store)
+
+
+async def test_ready_job_whose_keys_are_taken_away_leaves_its_slot(store: Store) -> None:
+    await limit(store, active=1)
+    job_id, other = await add_many(store, 2, limits=("api",))
+    await store.promote_jobs()
+
+    assert (await store.edit_job(job_id, {"limits": ()})).after is S.READY
+    assert await store.promote_jobs() == 1
+    assert sorted(ids(await claim(store, 9))) == sorted([job_id, other])
+
+
+async def test_naming_the_same_keys_again_leaves_a_ready_job_in_the_line(store: Store) -> None:
+    job_id = await add(store, limits=("a", "b"))
+    await store.promote_jobs()
+
+    assert (await store.edit_job(job_id, {"limits": ("a", "b")})).after is S.READY
+    assert (await store.edit_job(job_id, {"limits": ("b", "a")})).after is S.HELD
+
+
+async def test_edited_keys_count_from_when_the_job_comes_back(
+    store: Store, clock: FakeClock
+) -> None:
+    """Paused, scheduled and failed jobs keep their state, and are held when they would be ready."""
+    paused, later = await add(store), await add(store, delay=60)
+    await store.pause_jobs([paused])
+    failed = await add_failed(store)
+    for job_id, kept in ((paused, S.PAUSED), (later, S.SCHEDULED), (failed, S.FAILED)):
+        assert (await store.edit_job(job_id, {"limits": ("api",)})).after is kept
+
+    clock.advance(60)
+    await store.resume_jobs([paused])
+    await store.stage_jobs()
+    await store.retry_jobs([failed])
+    assert await states(store, [paused, later, failed]) == [S.HELD] * 3
+    for job_id in (paused, later, failed):
+        await store.edit_job(job_id, {"limits": ()})
+    assert await states(store, [paused, later, failed]) == [S.READY] * 3
+
+
+async def test_follower_whose_keys_are_edited_still_follows(store: Store) -> None:
+    await add(store, unique="k")
+    running = await claim_one(store)
+    follower = (await insert(store, unique="k", on_conflict="follow", limits=("api",))).id
+
+    assert (await store.edit_job(follower, {"limits": ()})).after is S.HELD
+    assert await claim(store) == []
+    await complete(store, running)
+    assert await state(store, follower) is S.READY
+
+
+async def test_time_held_begins_when_a_ready_job_is_given_keys(
+    store: Store, clock: FakeClock
+) -> None:
+    await limit(store, active=0)
+    job_id = await add(store)
+    clock.advance(3600)
+    await store.edit_job(job_id, {"limits": ("api",), "max_hold_seconds": 60})
+
+    assert await store.expire_jobs() == []
+    clock.advance(61)
+    assert [change.id for change in await store.expire_jobs()] == [job_id]
+
+
+async def test_max_hold_can_be_edited_only_beside_limits(store: Store, clock: FakeClock) -> None:
+    await limit(store, active=0)
+    plain, held = await add(store), await add(store, limits=("api",))
+    with pytest.raises(InvalidJob, match="max_hold is for jobs with limits"):
+        await store.edit_job(plain, {"max_hold_seconds": 60, "priority": 9})
+
+    assert (await get(store, plain)).priority == 5
+    await store.edit_job(held, {"max_hold_seconds": 60})
+    await store.edit_job(held, {"priority": 9})
+    clock.advance(61)
+    assert [change.id for change in await store.expire_jobs()] == [held]
+
+
+async def test_edits_and_promotions_and_lower_limits_at_once_lose_no_job(
+    store: Store, open_another: OpenAnother
+) -> None:
+    """A job that loses its keys while a lower limit holds it again would be held by nobody."""
+    other = await open_another()
+    job_ids = await add_many(store, 20, limits=("api",))
+    for _ in range(5):
+        await limit(store, active=20)
+        await store.promote_jobs()
+        await asyncio.gather(
+            limit(other, active=2),
+            *(store.edit_job(job_id, {"limits": ()}) for job_id in job_ids),
+        )
+        assert await states(store, job_ids) == [S.READY] * 20
+        for job_id in job_ids:
+            await store.edit_job(job_id, {"limits": ("api",)})
 
 
 async def test_lower_limit_holds_ready_jobs_again_and_lets_active_ones_run(store: Store) -> None:

@@ -118,6 +118,22 @@ async def test_bad_limits_of_a_key_are_refused(queue: Queue, options, message: s
         await queue.set_limit("api", **options)
 
 
+async def test_edited_limits_are_obeyed_at_once(queue: Queue) -> None:
+    await queue.set_limit("api", active=0)
+    job = await queue.enqueue("work")
+    held = await queue.edit(job.id, limits=["api"], max_hold=60)
+    assert (held.state, held.limits, held.max_hold_seconds) == (JobState.HELD, ("api",), 60)
+    moved = await queue.edit(job.id, limits=["other"])
+    assert (moved.state, moved.max_hold_seconds) == (JobState.READY, 60)
+    assert (await queue.edit(job.id, max_hold=None)).max_hold_seconds is None
+    assert (await queue.edit(job.id, limits=[])).limits == ()
+    for changes in ({"max_hold": 60}, {"limits": [], "max_hold": 60}):
+        with pytest.raises(InvalidJob, match="max_hold is for jobs with limits"):
+            await queue.edit(job.id, **changes)  # type: ignore[arg-type]
+    with pytest.raises(InvalidJob, match="at most 8 limits"):
+        await queue.edit(job.id, limits=[str(n) for n in range(9)])
+
+
 async def test_bad_times_and_bounds_are_refused(queue: Queue) -> None:
     with pytest.raises(InvalidJob, match="time zone"):
         await queue.park_key("api", datetime(2026, 1, 1))  # noqa: DTZ001

@@ -88,7 +88,8 @@ def job_fields(job: Job) -> dict[str, Any]:
     shown = (
         "id seq queue kind state priority attempts crashes runs max_attempts max_crashes "
         "created_at run_at started_at finished_at expires_at tenant group unique error worker "
-        "lease_expires_at is_cleaned headers tags payload result errors progress"
+        "lease_expires_at limits max_hold_seconds is_cleaned headers tags payload result errors "
+        "progress"
     )
     return {name: getattr(job, name) for name in shown.split()}
 

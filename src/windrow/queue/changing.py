@@ -18,6 +18,7 @@ from windrow.queue.job import (
     JobState,
     NewJob,
 )
+from windrow.queue.limits import make_room
 from windrow.queue.looking import Looking
 from windrow.queue.records import Change
 
@@ -63,8 +64,11 @@ class Changing(Looking):
         max_crashes: int = _UNSET,
         lease: float | timedelta | None = _UNSET,
         retention: float | timedelta | None = _UNSET,
+        limits: Sequence[str] = _UNSET,
+        max_hold: float | timedelta | None = _UNSET,
     ) -> Job:
-        """Change a job that is not running: fix a failed one's payload, then `retry` it."""
+        """Change a job that is not running: fix a failed one's payload, then `retry` it. With other
+        `limits` a ready job is held until these have room; with none (`[]`) it is held no more."""
         given = {
             name: value
             for name, value in {
@@ -79,13 +83,17 @@ class Changing(Looking):
                 "max_crashes": max_crashes,
                 "lease": lease,
                 "retention": retention,
+                "limits": limits,
+                "max_hold": max_hold,
             }.items()
             if value is not _UNSET
         }
         if not given:
             raise InvalidJob("name at least one thing to change")
-        change = await self.store.edit_job(job_id, checked_changes(given, self._limits))
+        changes = checked_changes(given, self._limits)
+        change = await self.store.edit_job(job_id, changes)
         _accepted({change.id: change}, change.id, "edited")
+        await make_room(self.store, [changes.get("limits", ())[:1]])
         return await self.get(job_id)
 
     async def cancel_all(self, *, reason: str = "cancelled", **filters: Any) -> int:
@@ -137,10 +145,17 @@ def checked_changes(given: Mapping[str, Any], limits: SizeLimits) -> dict[str, A
             max_crashes=given.get("max_crashes", DEFAULT_MAX_CRASHES),
             lease=given.get("lease"),
             retention=given.get("retention"),
+            # Whether a job has limits that are not being changed is known to the store alone.
+            limits=given.get("limits", ("key",)),
+            max_hold=given.get("max_hold"),
         ),
         limits,
     )
-    stored_as = {"lease": "lease_seconds", "retention": "retention_seconds"}
+    stored_as = {
+        "lease": "lease_seconds",
+        "retention": "retention_seconds",
+        "max_hold": "max_hold_seconds",
+    }
     names = [stored_as.get(name, name) for name in given]
     return {name: getattr(row, name) for name in names}
 

@@ -32,6 +32,7 @@ YEAR: Final = 366 * 86_400
 # Rates and weights; beyond these a float would lose count.
 LEAST: Final = 1e-6
 MOST: Final = 1e6
+HOLD_WITHOUT_LIMITS: Final = "max_hold is for jobs with limits"
 _MODES: Final = get_args(OnConflict)
 _ON_FULL: Final = get_args(OnFull)
 
@@ -201,7 +202,7 @@ def check_max_hold(job: NewJob) -> int | None:
     if seconds is None:
         return None
     if not job.limits:
-        raise InvalidJob("max_hold is for jobs with limits")
+        raise InvalidJob(HOLD_WITHOUT_LIMITS)
     return math.ceil(seconds)
 
 

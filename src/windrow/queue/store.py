@@ -179,8 +179,11 @@ class JobAdmin(Protocol):
 
     async def edit_job(self, job_id: str, changes: Mapping[str, Any]) -> Change:
         """Change payload (Raw), headers (Raw), tags, kind, queue, priority, run_at, max_attempts,
-        max_crashes, lease_seconds, retention_seconds of an unclaimed, failed or cancelled job. A
-        new run_at of an unclaimed job makes it scheduled or ready."""
+        max_crashes, lease_seconds, retention_seconds, limits, max_hold_seconds of an unclaimed,
+        failed or cancelled job. A new run_at of an unclaimed job makes it scheduled, or ready or
+        held. With other limits than before a ready one is held, from now on; with none one that
+        was held by limits is ready, and max_hold_seconds is forgotten. Raises InvalidJob for
+        max_hold_seconds of a job without limits."""
         ...
 
     async def delete_jobs(self, ids: Sequence[str]) -> dict[str, Change]:

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.errors import InvalidJob
+from windrow.queue.checks import HOLD_WITHOUT_LIMITS
 from windrow.queue.ids import is_id
 from windrow.queue.job import FINAL, UNCLAIMED, JobState
 from windrow.queue.postgres.rows import Row, as_json
@@ -102,6 +104,8 @@ class Changing(Verbs):
             edited = await work.run("edit_job", id=known_id, changes=as_json(columns))
             if not edited:
                 return {}
+            if changes.get("max_hold_seconds") is not None and not edited[0]["is_limited"]:
+                raise InvalidJob(HOLD_WITHOUT_LIMITS)
             await _edit_payload(work, known_id, changes)
             work.ready_queues |= {row["queue"] for row in edited}
             [row] = edited

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from windrow.errors import InvalidJob
+from windrow.queue.checks import HOLD_WITHOUT_LIMITS
 from windrow.queue.records import Change
 from windrow.queue.sqlite.inserting import raw_text
 from windrow.queue.sqlite.rows import to_json, to_micros, to_state
@@ -25,11 +26,12 @@ _COLUMNS: Final = (
     "max_crashes",
     "lease_seconds",
     "retention_seconds",
+    "max_hold_seconds",
 )
 
 
 def edit_job(work: Work, job_id: str, changes: Mapping[str, Any]) -> Change:
-    unknown = changes.keys() - {*_CONTENTS, *_COLUMNS}
+    unknown = changes.keys() - {*_CONTENTS, *_COLUMNS, "limits"}
     if unknown:
         raise InvalidJob(f"{sorted(unknown)[0]!r} of a job cannot be edited")
     for table in ("windrow_job_live", "windrow_job_finished"):
@@ -44,13 +46,15 @@ def edit_job(work: Work, job_id: str, changes: Mapping[str, Any]) -> Change:
 
 def _edit(work: Work, table: str, job: dict[str, Any], changes: Mapping[str, Any]) -> Change:
     edited = job | _column_values(changes)
-    if (
-        table == "windrow_job_live"
-        and "run_at" in changes
-        and job["state"] in ("ready", "held", "scheduled")
-        and not job["is_follower"]
-    ):
-        edited["state"] = due_state(work, edited["run_at"], job["limit_keys"])
+    if edited["limit_keys"] is None:
+        if changes.get("max_hold_seconds") is not None:
+            raise InvalidJob(HOLD_WITHOUT_LIMITS)
+        edited["max_hold_seconds"] = None
+    has_moved = "run_at" in changes or edited["limit_keys"] != job["limit_keys"]
+    if has_moved and job["state"] in ("ready", "held", "scheduled") and not job["is_follower"]:
+        edited["state"] = due_state(work, edited["run_at"], edited["limit_keys"])
+        if (job["state"], edited["state"]) == ("ready", "held"):
+            edited["run_at"] = max(edited["run_at"], work.now)  # from now on it waits for limits
     work.run_given(statement("edit_job").format(table=table), edited)
     if any(name in changes for name in _CONTENTS):
         work.run("replace_payloads", edited | _content_values(changes))
@@ -63,6 +67,10 @@ def _column_values(changes: Mapping[str, Any]) -> dict[str, Any]:
     values = {name: changes[name] for name in _COLUMNS if name in changes}
     if "run_at" in values:
         values["run_at"] = to_micros(values["run_at"])
+    if "limits" in changes:
+        keys = changes["limits"]
+        values["limit_keys"] = to_json(keys) if keys else None
+        values["fair_key"] = keys[0] if keys else None
     return values
 
 

@@ -1,7 +1,8 @@
--- Ready jobs are held again. :ids. Those that were claimed meanwhile run on.
+-- Ready jobs are held again. :ids. Those that were claimed meanwhile run on, and those that carry no
+-- keys any more stay ready: nobody would promote them.
 WITH former AS MATERIALIZED (
     SELECT id FROM windrow.job_live
-     WHERE id = ANY (:ids::uuid[]) AND state = 'ready'
+     WHERE id = ANY (:ids::uuid[]) AND state = 'ready' AND limit_keys IS NOT NULL
      ORDER BY id
        FOR UPDATE
 ),

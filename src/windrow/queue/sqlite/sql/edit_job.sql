@@ -1,9 +1,10 @@
 -- New values for a job. The expiry of a finished one follows its retention.
 -- {table} windrow_job_live or windrow_job_finished, :seq :state :kind :queue :priority :run_at :max_attempts
--- :max_crashes :lease_seconds :retention_seconds
+-- :max_crashes :lease_seconds :retention_seconds :limit_keys :fair_key :max_hold_seconds
 UPDATE {table}
 SET state = :state, kind = :kind, queue = :queue, priority = :priority, run_at = :run_at,
   max_attempts = :max_attempts, max_crashes = :max_crashes, lease_seconds = :lease_seconds,
+  limit_keys = :limit_keys, fair_key = :fair_key, max_hold_seconds = :max_hold_seconds,
   expires_at = CASE
     WHEN :retention_seconds IS retention_seconds OR group_id IS NOT NULL THEN expires_at
     ELSE finished_at + nullif(
