@@ -239,12 +239,20 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-async def open_another(store_url: str, clock: FakeClock) -> AsyncIterator[OpenAnother]:
+def direct_url(tested_store: str) -> str | None:
+    """The way past a pooler, for LISTEN. A test that is about wake-ups overrides it."""
+    return None
+
+
+@pytest.fixture
+async def open_another(
+    store_url: str, direct_url: str | None, clock: FakeClock
+) -> AsyncIterator[OpenAnother]:
     """Call it for one more store, with connections of its own, on the test's database."""
     async with AsyncExitStack() as stack:
 
         async def open_it(with_clock: Clock | None = None) -> Store:
-            opened = await open_store(store_url, clock=with_clock or clock)
+            opened = await open_store(store_url, clock=with_clock or clock, direct_url=direct_url)
             stack.push_async_callback(opened.close)
             return opened
 

@@ -25,14 +25,21 @@ from tests.builders import (
 )
 from tests.callers import Caller
 from tests.conftest import OpenAnother
+from tests.postgres_server import database_name, with_database
 from windrow.clock import FakeClock
 from windrow.queue.store import Store
 
-# Behind a pooler nobody can LISTEN: there work is found by polling, which rings no bell.
-pytestmark = pytest.mark.long
-
 LONG = 20.0  # seconds; only a failing test waits for it
 SHORT = 0.05
+
+
+@pytest.fixture
+def direct_url(tested_store: str, store_url: str, request: pytest.FixtureRequest) -> str | None:
+    """Behind a pooler nobody can LISTEN, so there the way past it is given."""
+    if tested_store != "pgbouncer":
+        return None
+    server_url: str = request.getfixturevalue("postgres_url")
+    return with_database(server_url, database_name(store_url))
 
 
 async def test_a_sleeper_is_woken_by_an_insert_of_another_store(
@@ -44,6 +51,10 @@ async def test_a_sleeper_is_woken_by_an_insert_of_another_store(
         await add(other)
         assert await bell.wait(LONG)
     assert len(await claim(store)) == 1
+
+
+async def test_nothing_is_wrong_with_the_wake_ups(store: Store) -> None:
+    assert await store.check_wake_ups() is None
 
 
 async def test_a_sleeper_is_woken_by_an_insert_of_its_own_store(store: Store) -> None:

@@ -20,10 +20,15 @@ from tests.builders import add, add_and_claim, complete, exists, ids, wish
 from tests.conftest import MakeDatabase
 from tests.pgbouncer import Bouncer, ask_console, find_pgbouncer, through, without_options
 from tests.postgres_server import create_database, database_name, drop_database
+from windrow import Queue
 from windrow.clock import Clock
 from windrow.errors import ConfigError
+from windrow.queue import waiting
+from windrow.queue.postgres import listening
 from windrow.queue.postgres.connection import PLANNER_SETTINGS
 from windrow.queue.postgres.store import PostgresStore
+
+LONG = 20.0  # seconds; only a failing test waits for it
 
 
 @pytest.fixture
@@ -120,6 +125,62 @@ async def test_nothing_is_left_in_a_session(store: PostgresStore, direct_url: st
     assert statements == []
     assert settings == []
     assert held == (0,)
+
+
+async def test_without_a_way_past_the_pooler_work_and_ends_are_found_by_polling(
+    store: PostgresStore, pooled_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "CLAIM_SECONDS", 0.1)
+    problem = await store.check_wake_ups()
+    assert problem is not None
+    assert "set WINDROW_DATABASE_DIRECT_URL" in problem
+    async with store.listen_for_work(None) as bell, Queue.open(pooled_url) as other:
+        made = await other.enqueue("work")
+        assert not await bell.wait(0.2), "nobody rings"
+        claiming = asyncio.create_task(Queue(store).claim(["late"], wait=LONG))
+        waiter = asyncio.create_task(other.wait(made.id, timeout=LONG))
+        await other.enqueue("work", queue="late")
+        assert len((await claiming).jobs) == 1
+        lease = await Queue(store).claim()
+        await lease.complete(lease.jobs[0], "found")
+        assert (await waiter).result == "found"
+        assert not await bell.wait(0.01)
+
+
+async def test_with_a_way_past_the_pooler_sleepers_are_told(
+    pooled_url: str, direct_url: str
+) -> None:
+    async with (
+        Queue.open(pooled_url, direct_url=direct_url) as queue,
+        queue.store.listen_for_work(["default"]) as bell,
+    ):
+        assert await queue.store.check_wake_ups() is None
+        assert not await bell.wait(0.01)
+        async with Queue.open(pooled_url) as other:
+            await other.enqueue("work")
+        assert await bell.wait(LONG)
+
+
+async def test_a_direct_url_that_leads_through_the_pooler_is_noticed(
+    pooled_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LISTEN is accepted there and nothing is ever heard, which only a test of one's own tells."""
+    monkeypatch.setattr(listening, "TEST_SECONDS", 0.5)
+    wrong_url = without_options(pooled_url)
+    store = await PostgresStore.open(pooled_url, clock=Clock(), direct_url=wrong_url)
+    try:
+        # The bouncer gives the listener's session to the next who asks: here it is busy.
+        async with store._database.connection() as connection, connection.transaction():
+            await connection.fetch("SELECT 1")
+            problem = await store.check_wake_ups()
+        assert problem is not None
+        assert "nothing is heard" in problem
+        assert "nothing is heard" in caplog.text
+        async with store.listen_for_work(None) as bell:
+            await add(store)
+            assert not await bell.wait(0.05)
+    finally:
+        await store.close()
 
 
 async def test_pooler_that_was_not_declared_is_a_sentence_that_says_what_to_add(

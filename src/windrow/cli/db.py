@@ -40,7 +40,8 @@ def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None
     """Show the schema version and the queues. Exit code 5 when the tables do not fit."""
 
     async def work() -> None:
-        found = await database_status(load_settings({"database_url": database}).database_url)
+        settings = load_settings({"database_url": database})
+        found = await database_status(settings.database_url, settings.database_direct_url)
         if as_json:
             print_json(found)
         else:
@@ -49,6 +50,8 @@ def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None
                 print_queues(found.queues)
             for target in found.leaving_for:
                 print(f"jobs are on their way to {target}: run `windrow db copy` there again")
+            if found.polls_because is not None:
+                print(f"new work is found by polling: {found.polls_because}")
         if found.problem is not None:
             raise typer.Exit(_report(found.problem))
 

@@ -343,6 +343,11 @@ class WakeUps(Protocol):
         """A bell that rings when some of these jobs have ended."""
         ...
 
+    async def check_wake_ups(self) -> str | None:
+        """Begin to listen; why nothing is heard from other processes and everybody polls, or None
+        if bells ring."""
+        ...
+
 
 class WorkerStore(Protocol):
     """Which workers there are. For people to look at: no verb decides anything by it, and a worker

@@ -19,6 +19,7 @@ class DatabaseStatus:
     problem: str | None  # what is wrong and what to do, if anything
     queues: tuple[QueueInfo, ...]
     leaving_for: tuple[str, ...] = ()  # where an unfinished copy was moving jobs that wait here
+    polls_because: str | None = None  # why nothing is heard of what other processes do
 
 
 async def migrate_database(url: str) -> list[str]:
@@ -32,9 +33,9 @@ async def migrate_database(url: str) -> list[str]:
         await store.close()
 
 
-async def database_status(url: str) -> DatabaseStatus:
-    """Schema version, whether it fits this Windrow, and the queues."""
-    store = await open_store(url)
+async def database_status(url: str, direct_url: str | None = None) -> DatabaseStatus:
+    """Schema version, whether it fits this Windrow, the queues, and whether wake-ups arrive."""
+    store = await open_store(url, direct_url=direct_url)
     try:
         version = await store.schema_version()
         try:
@@ -43,8 +44,14 @@ async def database_status(url: str) -> DatabaseStatus:
             return DatabaseStatus(without_password(url), version, str(problem), ())
         queues = tuple(await store.list_queues())
         targets = set((await cast(CopyStore, store).list_parcels()).values())
-        leaving_for = tuple(sorted(targets))
-        return DatabaseStatus(without_password(url), version, None, queues, leaving_for)
+        return DatabaseStatus(
+            without_password(url),
+            version,
+            None,
+            queues,
+            leaving_for=tuple(sorted(targets)),
+            polls_because=await store.check_wake_ups(),
+        )
     finally:
         await store.close()
 

@@ -44,6 +44,15 @@ GRACE_SECONDS: Final = 10.0
 # A commit under way has come through by then, or is found by polling.
 COMMIT_SECONDS: Final = 0.1
 
+NO_ADDRESS: Final = (
+    "LISTEN does not work through a pooler: set WINDROW_DATABASE_DIRECT_URL to the server itself"
+)
+NOTHING_HEARD: Final = (
+    "LISTEN works but nothing is heard: the database URL leads through a pooler in transaction "
+    "mode, or the direct URL to another database. Set WINDROW_DATABASE_DIRECT_URL to the server "
+    "itself"
+)
+
 Note = Callable[[float], Awaitable[None]]
 
 
@@ -60,15 +69,23 @@ class Listener:
 
     def __init__(self, database: Database, address: str | None) -> None:
         self.belfry = Belfry()
-        self.is_listening = False
+        self.connections = 0  # that were made and heard something
+        self.problem: str | None = None if address else NO_ADDRESS
         self._database = database
         self._address = address
         self._task: asyncio.Task[None] | None = None
         self._has_tried = asyncio.Event()
 
+    @property
+    def is_listening(self) -> bool:
+        return self.problem is None and self.connections > 0
+
     async def start(self) -> bool:
         """Begin to listen; whether we do."""
         if self._address is None:
+            if not self._has_tried.is_set():
+                self._has_tried.set()
+                logger.info("new work is found by polling: %s", self.problem)
             return False
         if self._task is None:
             self._task = asyncio.create_task(self._run(self._address), name="windrow-listener")
@@ -88,10 +105,11 @@ class Listener:
                     if not await self._listen(address):
                         return
                 backoff = FIRST_BACKOFF
+                self.problem = "the connection that listens was lost and is made anew"
             except (WindrowError, ValueError) as error:
+                self.problem = f"the connection that listens cannot be made: {error}"
                 logger.warning("not listening for new work, polling instead: %s", error)
             finally:
-                self.is_listening = False
                 self._has_tried.set()
             await asyncio.sleep(random.uniform(backoff / 2, backoff))
             backoff = min(LONGEST_BACKOFF, backoff * 2)
@@ -107,8 +125,11 @@ class Listener:
             await connection.add_listener(WORK, self._hear_work)
             await connection.add_listener(END, self._hear_end)
             if not await self._test(connection):
+                self.problem = NOTHING_HEARD
+                logger.warning("new work is found by polling: %s", self.problem)
                 return False
-            self.is_listening = True
+            self.problem = None
+            self.connections += 1
             self._has_tried.set()
             self.belfry.ring_all()  # for what was sent while nobody listened
             await is_lost.wait()
@@ -131,11 +152,6 @@ class Listener:
             async with asyncio.timeout(TEST_SECONDS):
                 await heard.wait()
         except TimeoutError:
-            logger.warning(
-                "LISTEN works but nothing is heard, so new work is found by polling: the database "
-                "URL leads through a pooler in transaction mode, or the direct URL to another "
-                "database. Set WINDROW_DATABASE_DIRECT_URL to the server itself."
-            )
             return False
         await connection.remove_listener(TEST, hear)
         return True
@@ -151,23 +167,38 @@ class Listener:
 
 
 class NotedBell(Bell):
-    """A bell of somebody whose sleep is written down, anew when it lasts longer."""
+    """A bell of somebody whose sleep is written down, anew when it lasts longer and when the
+    listening connection was lost: a server that crashed has forgotten who slept."""
 
-    def __init__(self, note: Note) -> None:
+    def __init__(self, listener: Listener, note: Note) -> None:
         super().__init__()
+        self._listener = listener
         self._note = note
         self._noted_until = 0.0
+        self._noted_on = 0  # which connection of the listener
 
-    async def note(self, seconds: float = NOTE_SECONDS) -> None:
-        await self._note(seconds)
+    @property
+    def is_noted(self) -> bool:
+        return self._noted_on > 0
+
+    async def note(self, seconds: float = NOTE_SECONDS) -> bool:
+        """Write it down. False in an outage, of which the sleeper's next look will tell."""
+        connection = self._listener.connections
+        try:
+            await self._note(seconds)
+        except StoreUnavailable:
+            return False
         self._noted_until = time.monotonic() + seconds
+        self._noted_on = connection
+        return True
 
     async def wait(self, timeout: float) -> bool:
         now = time.monotonic()
-        if self._noted_until < now + timeout + GRACE_SECONDS:
-            was_noted = self._noted_until > now
-            await self.note(max(NOTE_SECONDS, timeout + 2 * GRACE_SECONDS))
-            if not was_noted:
+        was_noted = self._noted_until > now and self._noted_on == self._listener.connections
+        lasts = self._noted_until >= now + timeout + GRACE_SECONDS
+        if self._listener.is_listening and not (was_noted and lasts):
+            is_noted = await self.note(max(NOTE_SECONDS, timeout + 2 * GRACE_SECONDS))
+            if is_noted and not was_noted:
                 return True  # nobody knew of this sleeper for a while: look
         return await super().wait(timeout)
 
@@ -183,27 +214,31 @@ class Listening(Verbs):
         known = [job_id.lower() for job_id in job_ids if is_id(job_id)]
         return self._listen(end_of(known), "add_waiters", job_ids=known)
 
+    async def check_wake_ups(self) -> str | None:
+        await self._listener.start()
+        return self._listener.problem
+
     @asynccontextmanager
     async def _listen(self, wish: Wish, statement: str, **values: Any) -> AsyncIterator[Bell]:
-        if not await self._listener.start():
-            yield Bell()
-            return
+        is_listening = await self._listener.start()
         sleeper = new_id()
 
         async def note(seconds: float) -> None:
             await self._run(statement, id=sleeper, seconds=seconds, **values)
             await self._pass_commits(bell)
 
-        bell = NotedBell(note)
+        bell = NotedBell(self._listener, note)
         self._listener.belfry.hang(bell, wish)
         try:
-            await bell.note()
+            if is_listening:
+                await bell.note()
             yield bell
         finally:
             self._listener.belfry.take_down(bell)
-            # A note that stays behind is harmless: it ends by itself.
-            with suppress(StoreUnavailable):
-                await self._run("remove_sleeper", id=sleeper)
+            if bell.is_noted:
+                # A note that stays behind is harmless: it ends by itself.
+                with suppress(StoreUnavailable):
+                    await self._run("remove_sleeper", id=sleeper)
 
     async def _pass_commits(self, bell: Bell) -> None:
         """Those who commit just now may not have seen our note: look again when they have."""

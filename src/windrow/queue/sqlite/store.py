@@ -181,6 +181,9 @@ class SqliteStore:
     def listen_for_ends(self, job_ids: Sequence[str]) -> AbstractAsyncContextManager[Bell]:
         return self._watch.listen(end_of(job_ids))
 
+    async def check_wake_ups(self) -> str | None:
+        return await self._watch.check()
+
     # Jobs from outside
 
     async def get_jobs(self, ids: Sequence[str]) -> dict[str, Job]:

@@ -84,6 +84,7 @@ class Watch:
         self._location = location
         self._change = threading.Condition()
         self._is_running = False
+        self._problem: str | None = None
         self._held: Counter[str] = Counter()  # by queue, when last looked at
 
     @asynccontextmanager
@@ -96,6 +97,11 @@ class Watch:
         finally:
             self.belfry.take_down(bell)
 
+    async def check(self) -> str | None:
+        """Why what other processes do is not noticed; None if it is."""
+        async with self.listen(Wish()):
+            return self._problem
+
     async def _start(self) -> None:
         """Have the thread running, from a point before now."""
         with self._change:
@@ -103,6 +109,7 @@ class Watch:
             if self._is_running:
                 return
             self._is_running = True
+            self._problem = None
         has_begun = threading.Event()
         threading.Thread(
             target=self._run, args=(has_begun,), name="windrow-sqlite-watch", daemon=True
@@ -117,11 +124,8 @@ class Watch:
         except (sqlite3.Error, OSError) as error:
             with self._change:
                 self._is_running = False
-            logger.warning(
-                "cannot watch %s: work of other processes is now found by polling (%s)",
-                self._location.path,
-                error,
-            )
+                self._problem = f"cannot watch {self._location.path} ({error})"
+            logger.warning("%s: work of other processes is now found by polling", self._problem)
         finally:
             has_begun.set()
 

@@ -102,7 +102,7 @@ async def test_a_file_that_cannot_be_watched_is_told_once_and_polled(
         [thread] = watches()[-1:]
         await store.pause_queue("other")
         await asyncio.to_thread(thread.join, LONG)
-        assert "found by polling (disk I/O error)" in caplog.text
+        assert "(disk I/O error): work of other processes is now found by polling" in caplog.text
         await add(store)
         assert await bell.wait(LONG), "what this process does is known without the thread"
     await store.close()
