@@ -148,6 +148,7 @@ class PostgresServer:
         self._settings = settings
         self._account = unprivileged_account()
         self._password = secrets.token_hex(16)
+        self._programs = Path()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -158,12 +159,24 @@ class PostgresServer:
         binaries = self._binaries or find_postgres_binaries()
         try:
             self.folder = self._make_folder()
-            programs = self._reachable(binaries)
-            self._initdb(programs)
-            self._launch(programs)
+            self._programs = self._reachable(binaries)
+            self._initdb(self._programs)
+            self._launch(self._programs)
         except BaseException:
             self.stop()
             raise
+
+    def halt(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop the server and keep its data: in order, or by SIGQUIT as if it had crashed."""
+        assert self._process is not None
+        _end(self._process, how)
+        self._process = None
+
+    def resume(self) -> None:
+        """Start the halted server again, on the same port."""
+        self._process = self._spawn(self._programs)
+        if not self._answers():
+            raise RuntimeError(f"Postgres did not start again:\n{self._log()}")
 
     def stop(self) -> None:
         if self._process is not None:
@@ -381,10 +394,10 @@ def stop_with_parent(how: signal.Signals = signal.SIGINT) -> Callable[[], None] 
     return lambda: libc.prctl(pr_set_pdeathsig, how)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGINT) -> None:
     """Fast shutdown; an immediate one, then SIGKILL, only if Postgres does not obey."""
-    for how in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
-        process.send_signal(how)
+    for sign in (how, signal.SIGQUIT, signal.SIGKILL):
+        process.send_signal(sign)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(STOP_SECONDS)
             return

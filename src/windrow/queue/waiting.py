@@ -7,15 +7,19 @@ its own, not a time-out and not a missing job.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from windrow.errors import JobNotFound, JobRacedOut, WaitTimeout
-from windrow.queue.bells import Bell, jittered
+from windrow.errors import JobNotFound, JobRacedOut, StoreUnavailable, WaitTimeout
+from windrow.queue.bells import jittered
 from windrow.queue.job import FINAL, Job
 from windrow.queue.records import Claim
 from windrow.queue.store import Store
+
+logger = logging.getLogger(__name__)
 
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 5.0
@@ -46,37 +50,57 @@ class Waiting:
 
     async def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
         """Wait until the job has ended and return it with its result. Raises JobNotFound,
-        JobRacedOut if it was removed meanwhile, and WaitTimeout after `timeout` seconds."""
+        JobRacedOut if it was removed meanwhile, and WaitTimeout after `timeout` seconds.
+
+        An outage of the database, a restart for example, is waited out; StoreUnavailable is raised
+        if it lasts when the time is up."""
         return (await self.wait_many([job_id], timeout=timeout))[job_id]
 
     async def wait_many(
         self, job_ids: Sequence[str], *, timeout: float | None = None
     ) -> dict[str, Job]:
         """Wait until all these jobs have ended; one query for all of them each time."""
+        awaited = Awaited(tuple(dict.fromkeys(job_ids)))
+        outage: StoreUnavailable | None = None
         async with self.store.listen_for_ends(job_ids) as bell:
-            return await self._look_and_sleep(job_ids, timeout, bell)
+            for pause in pauses(timeout):
+                try:
+                    await awaited.look(self.store)
+                    outage = None
+                except StoreUnavailable as error:
+                    if outage is None:
+                        logger.warning("waiting for the database to come back: %s", error)
+                    outage = error
+                if not awaited.left:
+                    return awaited.ended
+                # The last, shorter pause is up to the deadline and is kept as it is.
+                await bell.wait(jittered(pause) if pause >= FIRST_WAIT else pause)
+        raise outage or WaitTimeout(*awaited.left)
 
-    async def _look_and_sleep(
-        self, job_ids: Sequence[str], timeout: float | None, bell: Bell
-    ) -> dict[str, Job]:
-        ended: dict[str, Job] = {}
-        seen: set[str] = set()
-        for pause in pauses(timeout):
-            left = [job_id for job_id in job_ids if job_id not in ended]
-            states = await self.store.get_states(left)
-            if missing := [job_id for job_id in left if job_id not in states]:
-                raise _missing(missing, seen)
-            seen.update(states)
-            done = [job_id for job_id, state in states.items() if state in FINAL]
-            found = await self.store.get_jobs(done) if done else {}
-            if gone := [job_id for job_id in done if job_id not in found]:
-                raise _missing(gone, seen)
-            ended |= found
-            if len(ended) == len(set(job_ids)):
-                return ended
-            # The last, shorter pause is up to the deadline and is kept as it is.
-            await bell.wait(jittered(pause) if pause >= FIRST_WAIT else pause)
-        raise WaitTimeout(*[job_id for job_id in job_ids if job_id not in ended])
+
+@dataclass(slots=True)
+class Awaited:
+    """Jobs that are waited for, and what was seen of them so far."""
+
+    job_ids: tuple[str, ...]
+    ended: dict[str, Job] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def left(self) -> list[str]:
+        return [job_id for job_id in self.job_ids if job_id not in self.ended]
+
+    async def look(self, store: Store) -> None:
+        left = self.left
+        states = await store.get_states(left)
+        if missing := [job_id for job_id in left if job_id not in states]:
+            raise _missing(missing, self.seen)
+        self.seen.update(states)
+        done = [job_id for job_id, state in states.items() if state in FINAL]
+        found = await store.get_jobs(done) if done else {}
+        if gone := [job_id for job_id in done if job_id not in found]:
+            raise _missing(gone, self.seen)
+        self.ended |= found
 
 
 def pauses(timeout: float | None) -> Iterator[float]:
