@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
 
 import windrow
@@ -65,3 +66,20 @@ def test_transient_errors_are_the_ones_marked_in_the_tree() -> None:
         if isinstance(kind, type) and issubclass(kind, errors.WindrowError) and kind.transient
     }
     assert transient == marked
+
+
+def test_a_rate_limit_carries_its_key_and_how_long_to_wait() -> None:
+    limited = errors.RateLimited("api.example.org", 30)
+    assert (limited.key, limited.retry_after) == ("api.example.org", 30)
+    assert str(limited) == "api.example.org is asked too often, asks for 30 s"
+    assert errors.RateLimited("api.example.org").retry_after is None
+
+
+def test_errors_cross_processes_as_they_are() -> None:
+    for error in (
+        errors.RateLimited("api", 30),
+        errors.DuplicateJob("key", "1"),
+        errors.StoreFull(),
+    ):
+        other = pickle.loads(pickle.dumps(error))
+        assert (type(other), str(other), vars(other)) == (type(error), str(error), vars(error))

@@ -3,6 +3,7 @@
     WindrowError
     ├─ ConfigError
     │  └─ MissingExtra(extra)
+    ├─ RateLimited(key, retry_after) *    somebody else's limit, not one of ours
     └─ QueueError
        ├─ InvalidJob                      bad input; nothing was written
        │  ├─ PayloadTooLarge
@@ -34,6 +35,7 @@ The docstring of a class is its default message; attributes carry the data. Erro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class WindrowError(Exception):
@@ -44,6 +46,10 @@ class WindrowError(Exception):
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").strip().splitlines()[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross processes; their constructors take data, of which the message is made.
+        return _revive, (type(self), self.args), self.__dict__
 
 
 class ConfigError(WindrowError):
@@ -57,6 +63,21 @@ class MissingExtra(ConfigError):
         self.extra = extra
         because = f" for {why}" if why else ""
         super().__init__(f"install the extra{because}: pip install 'windrow[{extra}]'")
+
+
+class RateLimited(WindrowError):
+    """A service said that it is asked too often.
+
+    `key` is the limit key of that service, and `retry_after` the seconds it asked for, if it did.
+    """
+
+    transient = True
+
+    def __init__(self, key: str, retry_after: float | None = None) -> None:
+        self.key = key
+        self.retry_after = retry_after
+        wait = "" if retry_after is None else f", asks for {retry_after:g} s"
+        super().__init__(f"{key} is asked too often{wait}")
 
 
 class QueueError(WindrowError):
@@ -225,6 +246,12 @@ class SchemaTooNew(StoreError):
             f"the database is at schema version {found}, this Windrow knows only {known}: "
             "upgrade Windrow"
         )
+
+
+def _revive(kind: type[WindrowError], args: tuple[Any, ...]) -> WindrowError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 def _shorten(ids: Sequence[str], most: int = 5) -> str:
