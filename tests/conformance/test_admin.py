@@ -482,3 +482,35 @@ async def test_queue_of_admin_changes_is_seen_by_other_connections(
 
     assert job.priority == 7
     assert (await queue(other)).counts == {JobState.READY: 1}
+
+
+async def test_kinds_at_the_front_of_each_queue(store: Store) -> None:
+    urgent = await add(store, "scrape", queue="web", priority=9)
+    await add_many(store, 3, kind="crawl", queue="web")
+    await add(store, "index", queue="index")
+    await store.pause_queue("index")
+
+    found = await store.list_ready_kinds(limit=3)
+
+    assert [(one.queue, one.kind, one.count) for one in found] == [
+        ("index", "index", 1),
+        ("web", "crawl", 2),
+        ("web", "scrape", 1),
+    ]
+    assert found[2].example == urgent
+
+
+async def test_jobs_that_wait_or_run_are_not_at_the_front(store: Store) -> None:
+    await add_and_claim(store, "running")
+    await add(store, "later", delay=60)
+    assert await store.list_ready_kinds() == []
+
+
+async def test_active_jobs_are_listed_newest_first_among_many_that_wait(store: Store) -> None:
+    made = await add_many(store, 30)
+    await claim(store, 5)
+    running = JobFilter(states=(JobState.ACTIVE,))
+    found = await store.list_jobs(running)
+    assert ids(found) == list(reversed(made[:5]))
+    assert {job.worker for job in found} == {"worker-1"}
+    assert ids(await store.list_jobs(running, after=found[1].id, limit=2)) == ids(found[2:4])

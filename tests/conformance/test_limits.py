@@ -647,3 +647,15 @@ async def test_claims_and_promotions_at_once_keep_to_the_limit(
                 await complete(one, job)
 
     assert max(await asyncio.gather(*(run(one) for one in others))) <= 3
+
+
+async def test_limits_can_be_listed_without_counting_what_is_held(store: Store) -> None:
+    await limit(store, "host", active=1)
+    await add_many(store, 3, limits=("host",))
+    await add(store, limits=("other",))
+    await store.promote_jobs(["host"])
+
+    [host] = await store.list_limits(counts_held=False)
+
+    assert (host.key, host.in_use, host.held) == ("host", 1, 0)
+    assert {one.key: one.held for one in await store.list_limits()} == {"host": 2, "other": 1}

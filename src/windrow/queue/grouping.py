@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal, get_args
 
-from windrow.errors import GroupNotFound
+from windrow.errors import GroupNotFound, InvalidJob
 from windrow.queue import checks
 from windrow.queue.checks import SizeLimits, check_id, check_name, to_row
 from windrow.queue.codec import clean_text
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, NewJob
-from windrow.queue.records import Group, GroupRow
+from windrow.queue.records import Group, GroupFilter, GroupRow, GroupState
 from windrow.queue.store import Store
 
 
@@ -51,6 +52,26 @@ class Grouping:
         if found is None:
             raise GroupNotFound(group_id)
         return found
+
+    async def groups(
+        self,
+        *,
+        state: GroupState | None = None,
+        is_paused: Literal[True] | None = None,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> list[Group]:
+        """Groups, newest first. `after` is the id of the last group of the page before. Members are
+        counted once they have ended; `pending` are the others, and `group` tells their states."""
+        if state not in (None, *get_args(GroupState)):
+            known = ", ".join(get_args(GroupState))
+            raise InvalidJob(f"{state!r} is no state of a group; the states are: {known}")
+        return await self.store.list_groups(
+            GroupFilter(state, is_paused, tenant),
+            after=check_id(after, "after"),
+            limit=checks.check_integer(limit, "limit", 1),
+        )
 
     async def close_group(self, group_id: str) -> Group:
         """Hold the group open no longer: it ends as soon as no member is left to run."""

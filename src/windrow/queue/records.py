@@ -188,6 +188,16 @@ class QueueInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadyKind:
+    """Jobs of one kind among the first that a queue would give out."""
+
+    queue: str
+    kind: str
+    count: int
+    example: str  # a job id
+
+
+@dataclass(frozen=True, slots=True)
 class LimitRow:
     """What a key allows: so many `active` at once, so many starts `per_second` with a `burst`.
     Keys compete by `weight`. None: no such limit."""
@@ -271,6 +281,15 @@ class Group:
     tenant: str | None
     created_at: datetime
     ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """Which groups to list; None means any."""
+
+    state: GroupState | None = None
+    is_paused: Literal[True] | None = None
+    tenant: str | None = None
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):

@@ -49,6 +49,7 @@ from windrow.queue.records import (
     Finish,
     Finished,
     Group,
+    GroupFilter,
     GroupRow,
     Inserted,
     JobFilter,
@@ -59,6 +60,7 @@ from windrow.queue.records import (
     ProgressReport,
     Pruned,
     QueueInfo,
+    ReadyKind,
     Renewal,
     Retention,
     Schedule,
@@ -194,6 +196,11 @@ class JobAdmin(Protocol):
         """Every queue that has jobs or is paused, by name. No scan of history."""
         ...
 
+    async def list_ready_kinds(self, limit: int = 100) -> list[ReadyKind]:
+        """The kinds of the first `limit` ready jobs of each queue, in the order in which they would
+        be claimed; paused queues too. By queue and kind."""
+        ...
+
     async def list_errors(self, queue: str | None = None, limit: int = 50) -> list[ErrorCount]:
         """Failed jobs by error text, most frequent first."""
         ...
@@ -214,6 +221,14 @@ class GroupStore(Protocol):
         ...
 
     async def get_group(self, group_id: str) -> Group | None: ...
+
+    async def list_groups(
+        self, wanted: GroupFilter, *, after: str | None = None, limit: int = 100
+    ) -> list[Group]:
+        """Newest first by id; `after` is the last id of the page before. Of the members only those
+        that have ended are in `counts`: the others are not looked at, and `pending` says how many
+        they are."""
+        ...
 
     async def close_group(self, group_id: str) -> Group:
         """No more held open: ends now if no member is pending. Raises GroupNotFound."""
@@ -241,8 +256,9 @@ class LimitStore(Protocol):
         """Whether there was one. A parked key is no longer parked."""
         ...
 
-    async def list_limits(self) -> list[LimitInfo]:
-        """Every key that has a limit, a weight or jobs, or is parked, by key."""
+    async def list_limits(self, *, counts_held: bool = True) -> list[LimitInfo]:
+        """Every key that has a limit, a weight or jobs, or is parked, by key. Counting what is held
+        reads every held job; without it, `held` is 0 and keys with nothing else are left out."""
         ...
 
     async def park_key(

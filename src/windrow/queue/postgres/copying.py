@@ -62,7 +62,7 @@ class Copying(Verbs):
             done: set[str] = set()
             last = after
             while len(items) < limit:
-                found = await work.run("list_groups", after=last, limit=50)
+                found = await work.run("list_group_ids", after=last, limit=50)
                 if not found:
                     return await _put_out(work, target, items), None
                 for group_id in [str(row["id"]) for row in found]:

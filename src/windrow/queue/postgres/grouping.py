@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from windrow.errors import GroupNotFound, JobNotFound
 from windrow.queue.ids import is_id
-from windrow.queue.postgres.rows import as_json, to_group
+from windrow.queue.postgres.rows import as_json, sql, to_group
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
-from windrow.queue.records import Group, GroupRow
+from windrow.queue.records import Group, GroupFilter, GroupRow
 
 
 class Grouping(Verbs):
@@ -40,6 +42,15 @@ class Grouping(Verbs):
             return None
         found = await self._run("get_group", id=group_id)
         return to_group(found[0]) if found else None
+
+    async def list_groups(
+        self, wanted: GroupFilter, *, after: str | None = None, limit: int = 100
+    ) -> list[Group]:
+        if after is not None and not is_id(after):
+            return []
+        values = {**asdict(wanted), "after": after, "limit": limit}
+        found = await self._database.fetch_planned(sql("list_groups"), values)
+        return [to_group(row) for row in found]
 
     async def close_group(self, group_id: str) -> Group:
         async def do(work: Work) -> None:

@@ -47,8 +47,9 @@ class Limiting(Verbs):
     async def remove_limit(self, key: str) -> bool:
         return any(row["was_set"] for row in await self._run("remove_limit", key=key))
 
-    async def list_limits(self) -> list[LimitInfo]:
-        return [LimitInfo(**row) for row in await self._run("list_limits")]
+    async def list_limits(self, *, counts_held: bool = True) -> list[LimitInfo]:
+        found = await self._run("list_limits", counts_held=counts_held)
+        return [LimitInfo(**row) for row in found]
 
     async def park_key(
         self, key: str, *, until: datetime | None = None, seconds: float | None = None

@@ -11,7 +11,7 @@ from windrow.queue.ids import is_id
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.postgres.rows import Row, sql, to_error, to_job
 from windrow.queue.postgres.verbs import Verbs
-from windrow.queue.records import ErrorCount, JobFilter, OnFull, QueueInfo
+from windrow.queue.records import ErrorCount, JobFilter, OnFull, QueueInfo, ReadyKind
 
 FOLD_FROM: Final = 500  # rows of the tally; adding up more is felt
 
@@ -65,6 +65,7 @@ class Looking(Verbs):
             "tag": wanted.tag,
             "error": wanted.error,
             "unique_key": wanted.unique,
+            "is_running": True if states == (JobState.ACTIVE,) else None,
         }
         return [to_job(row) for row in await self._database.fetch_planned(sql("list_jobs"), values)]
 
@@ -88,6 +89,9 @@ class Looking(Verbs):
             )
             for row in await self._run("list_queues", queues=list(counts))
         ]
+
+    async def list_ready_kinds(self, limit: int = 100) -> list[ReadyKind]:
+        return [ReadyKind(**row) for row in await self._run("list_ready_kinds", limit=limit)]
 
     async def fold_counts(self) -> None:
         await self._run("fold_counts")

@@ -167,6 +167,7 @@ CREATE TABLE windrow.job_group (
     expires_at timestamptz  -- set while it has ended and no member of it runs again
 ) WITH (fillfactor = 50);
 CREATE INDEX job_group_paused ON windrow.job_group (id) WHERE is_paused;
+CREATE INDEX job_group_active ON windrow.job_group (id) WHERE state = 'active';
 CREATE INDEX job_group_expiry ON windrow.job_group (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE windrow.queue (

@@ -57,7 +57,7 @@ def take_groups(
     items: list[Item] = []
     done: set[str] = set()
     while len(items) < limit:
-        found = [name for (name,) in work.rows("list_groups", {"after": after, "limit": 50})]
+        found = [name for (name,) in work.rows("list_group_ids", {"after": after, "limit": 50})]
         if not found:
             return _put_out(work, target, items), None
         for group_id in found:

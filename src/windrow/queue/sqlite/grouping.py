@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from windrow.errors import GroupNotFound, JobNotFound
-from windrow.queue.records import Group, GroupRow
+from windrow.queue.records import Group, GroupFilter, GroupRow
 from windrow.queue.sqlite.rows import GroupRecord, read_group, to_json, to_state
 from windrow.queue.sqlite.settling import cancel_members, end_if_done, settle
-from windrow.queue.sqlite.work import Work
+from windrow.queue.sqlite.work import Work, statement
 
 
 def create_group(work: Work, row: GroupRow) -> Group:
@@ -37,6 +37,20 @@ def create_group(work: Work, row: GroupRow) -> Group:
 def get_group(work: Work, group_id: str) -> Group | None:
     record = work.group_record("get_group", {"id": group_id})
     return None if record is None else _count(work, record)
+
+
+def list_groups(work: Work, wanted: GroupFilter, after: str | None, limit: int) -> list[Group]:
+    """A page of groups; the state is written out, as the condition of a partial index must be."""
+    conditions = ["id < :after"] if after is not None else []
+    if wanted.state is not None:
+        conditions.append(f"state = '{wanted.state}'")
+    if wanted.is_paused is not None:
+        conditions.append("is_paused = 1")
+    if wanted.tenant is not None:
+        conditions.append("tenant = :tenant")
+    text = statement("list_groups").format(conditions=" AND ".join(conditions) or "true")
+    values = {"after": after, "tenant": wanted.tenant, "limit": limit}
+    return [read_group(GroupRecord._make(row), {}) for row in work.named_rows(text, values)]
 
 
 def close_group(work: Work, group_id: str) -> Group:

@@ -51,8 +51,9 @@ def remove_limit(work: Work, key: str) -> bool:
     return any(was_set for (was_set,) in work.rows("remove_limit", {"key": key}))
 
 
-def list_limits(work: Work) -> list[LimitInfo]:
-    found = work.named_rows(statement("list_limits"), {"now": work.now})
+def list_limits(work: Work, counts_held: bool) -> list[LimitInfo]:
+    values = {"now": work.now, "counts_held": counts_held}
+    found = work.named_rows(statement("list_limits"), values)
     return [
         LimitInfo(**dict(row) | {"parked_until": to_optional_time(row["parked_until"])})
         for row in found

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from windrow.queue.job import FINAL, LIVE, Job, JobState
-from windrow.queue.records import ErrorCount, JobFilter, QueueInfo
+from windrow.queue.records import ErrorCount, JobFilter, QueueInfo, ReadyKind
 from windrow.queue.sqlite.rows import (
     id_list,
     read_error,
@@ -130,6 +130,14 @@ def _oldest_ready(work: Work, queue: str, counts: dict[JobState, int]) -> Any:
         return None
     [(run_at,)] = work.rows("find_oldest_ready", {"queue": queue})
     return to_optional_time(run_at)
+
+
+def list_ready_kinds(work: Work, limit: int) -> list[ReadyKind]:
+    return [
+        ReadyKind(*row)
+        for (queue,) in work.rows("list_ready_queues", {})
+        for row in work.rows("list_ready_kinds", {"queue": queue, "limit": limit})
+    ]
 
 
 def list_errors(work: Work, queue: str | None, limit: int) -> list[ErrorCount]:

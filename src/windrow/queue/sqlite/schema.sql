@@ -94,6 +94,8 @@ CREATE TABLE windrow_job_group (
   ended_at INTEGER
 , expires_at INTEGER);
 
+CREATE INDEX windrow_job_group_active ON windrow_job_group (id) WHERE state = 'active';
+
 CREATE INDEX windrow_job_group_expiry ON windrow_job_group (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE INDEX windrow_job_group_paused ON windrow_job_group (id) WHERE is_paused = 1;

@@ -26,6 +26,7 @@ from windrow.queue.records import (
     Finish,
     Finished,
     Group,
+    GroupFilter,
     GroupRow,
     Inserted,
     JobFilter,
@@ -36,6 +37,7 @@ from windrow.queue.records import (
     ProgressReport,
     Pruned,
     QueueInfo,
+    ReadyKind,
     Renewal,
     Retention,
     Schedule,
@@ -218,6 +220,9 @@ class SqliteStore:
     async def list_queues(self) -> list[QueueInfo]:
         return await self._read(looking.list_queues)
 
+    async def list_ready_kinds(self, limit: int = 100) -> list[ReadyKind]:
+        return await self._read(lambda work: looking.list_ready_kinds(work, limit))
+
     async def list_errors(self, queue: str | None = None, limit: int = 50) -> list[ErrorCount]:
         return await self._read(lambda work: looking.list_errors(work, queue, limit))
 
@@ -239,8 +244,8 @@ class SqliteStore:
     async def remove_limit(self, key: str) -> bool:
         return await self._write(lambda work: limiting.remove_limit(work, key))
 
-    async def list_limits(self) -> list[LimitInfo]:
-        return await self._read(limiting.list_limits)
+    async def list_limits(self, *, counts_held: bool = True) -> list[LimitInfo]:
+        return await self._read(lambda work: limiting.list_limits(work, counts_held))
 
     async def park_key(
         self, key: str, *, until: datetime | None = None, seconds: float | None = None
@@ -267,6 +272,11 @@ class SqliteStore:
 
     async def get_group(self, group_id: str) -> Group | None:
         return await self._read(lambda work: grouping.get_group(work, group_id))
+
+    async def list_groups(
+        self, wanted: GroupFilter, *, after: str | None = None, limit: int = 100
+    ) -> list[Group]:
+        return await self._read(lambda work: grouping.list_groups(work, wanted, after, limit))
 
     async def close_group(self, group_id: str) -> Group:
         return await self._write(lambda work: grouping.close_group(work, group_id))

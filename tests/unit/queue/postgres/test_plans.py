@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.builders import claim, completion, failure, row
+from tests.builders import UNKNOWN_ID, claim, completion, failure, row
 from tests.postgres_server import create_database, drop_database
 from windrow.clock import Clock
 from windrow.queue.ids import new_id
@@ -59,13 +59,15 @@ HOT: dict[str, dict[str, Any]] = {
     "count_slots": {"keys": ["a", "b"], "times": [None, None], "now": None},
     "promote_jobs": {"jobs": json.dumps([{"id": new_id(), "keys": ["a"]}])},
     "find_overdue": {"limit": 1000, "now": None},
+    "list_ready_kinds": {"limit": 100},
     "find_applied": {"ids": _RUNS["ids"], "tokens": _RUNS["tokens"]},
 }
-LISTS = {
+LISTS: dict[str, tuple[dict[str, Any], str]] = {
     "group": ({"group_id": new_id()}, "group"),
     "tenant": ({"tenant": "acme"}, "tenant"),
     "unique": ({"unique_key": "key"}, "unique"),
     "failed": ({"state": "failed"}, "state_id"),
+    "active": ({"state": "active", "is_running": True}, "job_live_pkey"),
     "everything": ({}, "id"),
 }
 
@@ -149,7 +151,7 @@ def test_hot_statement_reads_jobs_by_index(connection: Any, name: str, mode: str
     found = plan(connection, name, HOT[name])
 
     assert whole_scans(found) == []
-    if name not in ("share_queues", "promote_followers"):
+    if name not in ("share_queues", "promote_followers", "list_ready_kinds"):
         assert sorted_jobs(found) == []
 
 
@@ -210,8 +212,7 @@ def test_parked_keys_are_listed_once_by_their_index(connection: Any, name: str) 
 def test_lists_go_by_the_index_of_their_filter(connection: Any, wanted: str) -> None:
     """Planned for the values at hand, and as anybody else's statements are."""
     values, index = LISTS[wanted]
-    names = (*("after", "queue", "kind", "state", "states", "tenant", "group_id"),)
-    given = dict.fromkeys((*names, "tag", "error", "unique_key")) | {"limit": 50} | values
+    given = dict.fromkeys(sql("list_jobs").parameters) | {"limit": 50} | values
     with connection.transaction(force_rollback=True):
         connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
         connection.execute("SET LOCAL enable_seqscan = on")
@@ -221,6 +222,37 @@ def test_lists_go_by_the_index_of_their_filter(connection: Any, wanted: str) -> 
     used = {node["Index Name"] for node in found if "Index Name" in node}
     assert [scan for scan in whole_scans(found) if scan[1] == "job_live"] == []
     assert any(index in name or name == "job_live_pkey" for name in used)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        ({}, "job_group_pkey"),
+        ({"after": UNKNOWN_ID}, "job_group_pkey"),
+        ({"state": "active"}, "job_group_active"),
+        ({"is_paused": True}, "job_group_paused"),
+    ],
+)
+def test_groups_are_listed_by_an_index_in_its_order(
+    connection: Any, wanted: dict[str, Any], index: str
+) -> None:
+    given = dict.fromkeys(sql("list_groups").parameters) | {"limit": 50} | wanted
+    with connection.transaction(force_rollback=True):
+        connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        found = plan(connection, "list_groups", given)
+
+    assert {node.get("Index Name") for node in found} - {None} == {index}
+    assert not {"Sort", "Seq Scan"} & {node["Node Type"] for node in found}
+
+
+def test_limits_are_listed_without_a_look_at_held_jobs(connection: Any) -> None:
+    values = {"counts_held": False, "now": None}
+    with connection.transaction(force_rollback=True):
+        connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        found = plan(connection, "list_limits", values)
+
+    used = {node.get("Index Name") for node in found if node.get("Relation Name") == "job_live"}
+    assert used == {"job_live_pkey"}
 
 
 @pytest.mark.parametrize("name", HOT)

@@ -70,6 +70,32 @@ def test_oldest_ready_job_is_found_by_stepping_through_the_index(
     assert "windrow_job_live_ready (queue=? AND priority=?)" in steps
 
 
+def test_ready_kinds_are_read_from_the_front_of_the_index(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("list_ready_kinds"))
+
+    assert "SEARCH j USING INDEX windrow_job_live_ready (queue=?)" in steps
+    assert "SCAN j" not in steps
+
+
+@pytest.mark.parametrize(
+    ("conditions", "index"),
+    [
+        ("true", "sqlite_autoindex_windrow_job_group_1"),
+        ("id < :after", "sqlite_autoindex_windrow_job_group_1 (id<?)"),
+        ("state = 'active'", "windrow_job_group_active"),
+        ("id < :after AND state = 'active'", "windrow_job_group_active (id<?)"),
+        ("is_paused = 1", "windrow_job_group_paused"),
+    ],
+)
+def test_groups_are_listed_by_an_index_in_its_order(
+    database: sqlite3.Connection, conditions: str, index: str
+) -> None:
+    steps = plan(database, statement("list_groups").format(conditions=conditions))
+
+    assert f"windrow_job_group USING INDEX {index}" in steps
+    assert "TEMP B-TREE" not in steps
+
+
 @pytest.mark.parametrize("name", ["find_holders", "find_followers"])
 def test_keys_are_looked_up_whole(database: sqlite3.Connection, name: str) -> None:
     assert "windrow_job_live_unique (unique_key=? AND <expr>=?" in plan(database, statement(name))

@@ -14,3 +14,6 @@ CREATE UNLOGGED TABLE windrow.worker (
     queues text[],
     kinds text[]
 ) WITH (fillfactor = 50);
+
+-- Groups are looked for by people: those that run, among all that have ended.
+CREATE INDEX job_group_active ON windrow.job_group (id) WHERE state = 'active';

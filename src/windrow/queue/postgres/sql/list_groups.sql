@@ -1,6 +1,11 @@
--- Groups in the order of their ids. :after or null; :limit. Returns id.
-SELECT id
+-- A page of groups, newest first, as their rows have them: live members are not counted.
+-- :after, the last id of the page before, or null; :state or null; :is_paused (true, or null: any);
+-- :tenant or null; :limit.
+SELECT job_group.*, NULL::jsonb AS live_counts
   FROM windrow.job_group
- WHERE id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
- ORDER BY id
- LIMIT :limit::bigint
+ WHERE (:after::uuid IS NULL OR id < :after)
+   AND (:state::text IS NULL OR state = :state)
+   AND (:is_paused::boolean IS NULL OR is_paused)
+   AND (:tenant::text IS NULL OR tenant = :tenant)
+ ORDER BY id DESC
+ LIMIT :limit::integer

@@ -1,7 +1,9 @@
 -- A page of jobs, newest first, without results and histories.
 -- :after, the last id of the page before, or null; :limit; each of :queue, :kind, :state, :states,
 -- :tenant, :group_id, :tag, :error, :unique_key may be null: any. One state is given as :state,
--- several as :states: only the former keeps the order of the index by state.
+-- several as :states: only the former keeps the order of the index by state. :is_running, true if
+-- only active ones are wanted, else null: few are active among many that wait, and the leases name
+-- them.
 SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attempts, job.crashes,
        job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at, job.started_at,
        job.finished_at,
@@ -19,6 +21,8 @@ SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attemp
            AND (:kind::text IS NULL OR job.kind = :kind)
            AND (:state::text IS NULL OR job.state = :state)
            AND (:states::text[] IS NULL OR job.state = ANY (:states))
+           AND (:is_running::boolean IS NULL
+                OR job.id = ANY (ARRAY(SELECT unnest(job_ids) FROM windrow.lease)))
            AND (:tenant::text IS NULL OR job.tenant = :tenant)
            AND (:group_id::uuid IS NULL OR job.group_id = :group_id)
            AND (:unique_key::text IS NULL OR job.unique_key = :unique_key)

@@ -1,10 +1,12 @@
--- Every key that is set, parked, or has jobs. :now or null. Returns key, active, per_second, burst,
--- weight, parked_until (in the future, else null), in_use, held. Reads all held jobs with limits.
+-- Every key that is set, parked, or has jobs. :now or null; :counts_held: whether held jobs are
+-- counted, which reads all of them. Returns key, active, per_second, burst, weight, parked_until (in the
+-- future, else null), in_use, held.
 WITH held AS (
     SELECT carried.key, count(*) AS n
       FROM windrow.job_live AS job
      CROSS JOIN LATERAL unnest(job.limit_keys) AS carried (key)
-     WHERE job.state = 'held' AND NOT job.is_follower AND job.limit_keys[1] IS NOT NULL
+     WHERE :counts_held::boolean
+       AND job.state = 'held' AND NOT job.is_follower AND job.limit_keys[1] IS NOT NULL
      GROUP BY carried.key
 ),
 used AS (

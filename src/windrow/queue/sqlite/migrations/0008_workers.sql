@@ -13,3 +13,6 @@ CREATE TABLE windrow_worker (
   seen_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- Groups are looked for by people: those that run, among all that have ended.
+CREATE INDEX windrow_job_group_active ON windrow_job_group (id) WHERE state = 'active';

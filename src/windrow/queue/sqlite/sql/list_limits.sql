@@ -1,12 +1,12 @@
--- Every key that is set, parked, or has jobs. Reads all held jobs with limits.
--- :now
+-- Every key that is set, parked, or has jobs.
+-- :now :counts_held whether held jobs are counted, which reads all of them
 -- Returns key, active, per_second, burst, weight, parked_until (in the future, else null), in_use,
 -- held.
 WITH held AS (
   SELECT k.value AS key, count(*) AS n
   FROM windrow_job_live AS j INDEXED BY windrow_job_live_held
   CROSS JOIN json_each(j.limit_keys) AS k
-  WHERE j.state = 'held' AND j.is_follower = 0
+  WHERE :counts_held AND j.state = 'held' AND j.is_follower = 0
   GROUP BY k.value
 ),
 used AS (
