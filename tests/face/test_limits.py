@@ -129,7 +129,7 @@ async def test_edited_limits_are_obeyed_at_once(queue: Queue) -> None:
     assert (await queue.edit(job.id, limits=[])).limits == ()
     for changes in ({"max_hold": 60}, {"limits": [], "max_hold": 60}):
         with pytest.raises(InvalidJob, match="max_hold is for jobs with limits"):
-            await queue.edit(job.id, **changes)  # type: ignore[arg-type]
+            await queue.edit(job.id, **changes)
     with pytest.raises(InvalidJob, match="at most 8 limits"):
         await queue.edit(job.id, limits=[str(n) for n in range(9)])
 

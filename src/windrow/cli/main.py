@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli import db, demo, jobs, schedules
+from windrow.cli import db, demo, jobs, limits, queues, schedules
 
 app = typer.Typer(
     name="windrow",
@@ -17,6 +17,8 @@ app = typer.Typer(
 )
 app.add_typer(db.app, name="db")
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(limits.app, name="limits")
+app.add_typer(queues.app, name="queues")
 app.add_typer(schedules.app, name="schedules")
 app.command("demo")(demo.demo)
 

@@ -1,0 +1,136 @@
+"""`windrow limits`: how many jobs with a key may run, and how often one may start."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.output import (
+    DatabaseOption,
+    JsonOption,
+    age,
+    given_options,
+    parse_duration,
+    print_json,
+    print_table,
+    run,
+)
+from windrow.queue.records import LimitInfo
+from windrow.services.limits import list_limits, park_key, remove_limit, set_limit
+from windrow.settings import load_settings
+
+app = typer.Typer(help="List, set and remove limits; park a key.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """List keys that have a limit or jobs: what they allow, what is in use, what is held."""
+
+    async def work() -> list[LimitInfo]:
+        return await list_limits(load_settings({"database_url": database}))
+
+    found = run(work())
+    if as_json:
+        print_json([limit_fields(info) for info in found])
+        return
+    print_table(
+        ["key", "active#", "per second#", "burst#", "weight#", "in use#", "held#", "parked#"],
+        [
+            (
+                info.key,
+                info.active,
+                None if info.per_second is None else f"{info.per_second:g}",
+                info.burst,
+                f"{info.weight:g}",
+                info.in_use,
+                info.held,
+                age(info.parked_until),
+            )
+            for info in found
+        ],
+    )
+
+
+@app.command("set")
+def set_(
+    key: str,
+    active: Annotated[int | None, typer.Option(help="So many jobs at once.")] = None,
+    per_second: Annotated[float | None, typer.Option(help="So many starts a second.")] = None,
+    burst: Annotated[int | None, typer.Option(help="So many starts at once.")] = None,
+    weight: Annotated[float | None, typer.Option(help="Its share of turns. Default: 1.")] = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a key allows, at once; what is left out is not limited."""
+    allowed = given_options(active=active, per_second=per_second, burst=burst, weight=weight)
+
+    async def work() -> LimitInfo:
+        return await set_limit(load_settings({"database_url": database}), key, **allowed)
+
+    info = run(work())
+    if as_json:
+        print_json(limit_fields(info))
+    else:
+        print(f"{key}: {in_words(info)}")
+
+
+@app.command()
+def remove(key: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Limit a key no longer; it is not parked any more either."""
+
+    async def work() -> bool:
+        return await remove_limit(load_settings({"database_url": database}), key)
+
+    was_set = run(work())
+    if as_json:
+        print_json({"key": key, "was_set": was_set})
+    else:
+        print(f"removed the limit of {key}" if was_set else f"{key} had no limit")
+
+
+@app.command()
+def park(
+    key: str,
+    time: Annotated[
+        float | None,
+        typer.Argument(parser=parse_duration, metavar="TIME", help="As 90s, 30m, 2h."),
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Go on at once.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Start no job with this key for a time. Jobs that run go on."""
+    if (time is None) != off:
+        raise typer.BadParameter("say for how long, as 90s or 30m, or --off")
+
+    async def work() -> LimitInfo:
+        return await park_key(load_settings({"database_url": database}), key, time)
+
+    info = run(work())
+    if as_json:
+        print_json(limit_fields(info))
+    elif info.parked_until is None:
+        print(f"{key} goes on")
+    else:
+        print(f"{key} is parked until {info.parked_until}")
+
+
+def in_words(info: LimitInfo) -> str:
+    """What a key allows, in a few words."""
+    parts = []
+    if info.active is not None:
+        parts.append(f"{info.active} active")
+    if info.per_second is not None:
+        parts.append(f"{info.per_second:g} per second")
+    if info.burst is not None:
+        parts.append(f"burst {info.burst}")
+    if info.weight != 1:
+        parts.append(f"weight {info.weight:g}")
+    return ", ".join(parts) or "not limited"
+
+
+def limit_fields(info: LimitInfo) -> dict[str, Any]:
+    """A key for JSON."""
+    shown = "key active per_second burst weight in_use held parked_until"
+    return {name: getattr(info, name) for name in shown.split()}
