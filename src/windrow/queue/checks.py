@@ -17,6 +17,7 @@ from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
 from windrow.queue.codec import Encoded, encode, is_storable
 from windrow.queue.ids import is_id, new_id
 from windrow.queue.job import NewJob, OnConflict
+from windrow.queue.kinds import usual
 from windrow.queue.records import FOREVER, JobRow, LimitRow, OnFull
 
 MIB: Final = 1024 * 1024
@@ -49,10 +50,12 @@ def to_row(job: NewJob, limits: SizeLimits) -> JobRow:
     """The checked and encoded form of a new job."""
     payload = encode_payload(job.payload, limits)
     headers = check_headers(job.headers, limits)
+    kind = usual(check_name(job.kind, "kind"))
+    limit_keys = check_limit_keys(_given(job.limits, kind.limits))
     return JobRow(
         id=check_id(job.id, "id") or new_id(),
-        queue=check_name(job.queue, "queue"),
-        kind=check_name(job.kind, "kind"),
+        queue=check_name(_given(job.queue, kind.queue), "queue"),
+        kind=job.kind,
         payload=msgspec.Raw(payload.json),
         headers=None if headers is None else msgspec.Raw(headers.json),
         tags=check_tags(job.tags),
@@ -63,15 +66,19 @@ def to_row(job: NewJob, limits: SizeLimits) -> JobRow:
         on_conflict=job.on_conflict,
         tenant=None if job.tenant is None else check_name(job.tenant, "tenant"),
         group=check_id(job.group, "group"),
-        max_attempts=check_integer(job.max_attempts, "max_attempts", 1),
-        max_crashes=check_integer(job.max_crashes, "max_crashes", 1),
+        max_attempts=check_integer(_given(job.max_attempts, kind.max_attempts), "max_attempts", 1),
+        max_crashes=check_integer(_given(job.max_crashes, kind.max_crashes), "max_crashes", 1),
         lease_seconds=check_lease(job.lease),
         retention_seconds=check_retention(job.retention),
-        limits=check_limit_keys(job.limits),
-        max_hold_seconds=check_max_hold(job),
+        limits=limit_keys,
+        max_hold_seconds=check_max_hold(job, limit_keys),
         is_cleaned=payload.is_cleaned or (headers is not None and headers.is_cleaned),
         may_exist=job.id is not None,
     )
+
+
+def _given(value: Any, usual: Any) -> Any:
+    return usual if value is None else value
 
 
 def encode_payload(payload: Any, limits: SizeLimits) -> Encoded:
@@ -197,11 +204,11 @@ def check_limit_keys(keys: Iterable[str]) -> tuple[str, ...]:
     return checked
 
 
-def check_max_hold(job: NewJob) -> int | None:
+def check_max_hold(job: NewJob, limit_keys: tuple[str, ...]) -> int | None:
     seconds = check_seconds(job.max_hold, "max_hold")
     if seconds is None:
         return None
-    if not job.limits:
+    if not limit_keys:
         raise InvalidJob(HOLD_WITHOUT_LIMITS)
     return math.ceil(seconds)
 

@@ -58,12 +58,13 @@ LIVE: Final = frozenset(JobState) - FINAL
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to be enqueued. Same names as `Queue.enqueue`."""
+    """A job to be enqueued. Same names as `Queue.enqueue`. What is None here is as the handler of
+    its kind says, if this process knows it, else as usual."""
 
     kind: str
     payload: Any = None
     _: KW_ONLY
-    queue: str = DEFAULT_QUEUE
+    queue: str | None = None
     priority: int = DEFAULT_PRIORITY
     delay: float | timedelta | None = None
     run_at: datetime | None = None
@@ -73,11 +74,11 @@ class NewJob:
     group: str | None = None
     headers: Mapping[str, Any] | None = None
     tags: Sequence[str] = ()
-    max_attempts: int = DEFAULT_MAX_ATTEMPTS
-    max_crashes: int = DEFAULT_MAX_CRASHES
+    max_attempts: int | None = None
+    max_crashes: int | None = None
     lease: float | timedelta | None = None
     retention: float | timedelta | None = None
-    limits: Sequence[str] = ()
+    limits: Sequence[str] | None = None
     max_hold: float | timedelta | None = None
     id: str | None = None
 
