@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from tests.builders import tallied
+from tests.conftest import OpenAnother
+from tests.faults import FaultyStore
 from windrow import Queue
 from windrow.clock import FakeClock
-from windrow.errors import ArchiveFailed, InvalidJob
+from windrow.errors import ArchiveFailed, InvalidJob, StoreError
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import FOREVER, Retention
 from windrow.queue.retaining import Upkeep
@@ -228,3 +230,71 @@ async def test_clean_counts_or_deletes_what_finished_long_enough_ago(
 async def test_only_finished_jobs_can_be_cleaned(queue: Queue) -> None:
     with pytest.raises(InvalidJob, match="only finished jobs"):
         await queue.clean(state="ready")
+
+
+def prunes(faulty: FaultyStore) -> int:
+    return sum(call.verb == "prune_jobs" for call in faulty.history)
+
+
+async def test_of_all_who_tend_a_database_one_prunes(
+    store: Store, open_another: OpenAnother, clock: FakeClock
+) -> None:
+    one, other = FaultyStore(store), FaultyStore(await open_another())
+    first, second = Queue(one), Queue(other)
+    done = await run_one(first, retention=HOUR)
+    for _ in range(5):
+        await first.tend()
+        await second.tend()
+        clock.advance(61)
+    assert (prunes(one), prunes(other)) == (5, 0)
+
+    clock.advance(HOUR + SLACK)  # and the first one is heard of no more
+    for _ in range(3):
+        await second.tend()
+        clock.advance(61)
+    assert prunes(other) == 3
+    assert await store.get_jobs([done.id]) == {}
+    await first.tend()
+    assert prunes(one) == 5
+
+
+async def test_queue_that_is_closed_leaves_the_pruning_to_another(
+    store: Store, open_another: OpenAnother
+) -> None:
+    other = FaultyStore(store)
+    first, second = Queue(await open_another()), Queue(other)
+    await first.tend()
+    await first.close()
+    await second.tend()
+
+    assert prunes(other) == 1
+
+
+async def test_leader_that_does_not_tend_for_a_while_gives_way(
+    store: Store, open_another: OpenAnother, clock: FakeClock
+) -> None:
+    one, other = FaultyStore(store), FaultyStore(await open_another())
+    await Queue(one).tend()
+    second = Queue(other)
+    await second.tend()
+    clock.advance(89)
+    await second.tend()
+    assert prunes(other) == 0
+    clock.advance(61)
+    await second.tend()
+    assert (prunes(one), prunes(other)) == (1, 1)
+
+
+async def test_queue_is_closed_though_the_lead_cannot_be_given_back(
+    open_another: OpenAnother,
+) -> None:
+    faulty = FaultyStore(await open_another())
+    queue = Queue(faulty)
+    await queue.tend()
+    faulty.fail_before("resign_leader")
+    await queue.close()
+    assert (faulty.history[-1].verb, faulty.history[-1].outcome) == (
+        *("resign_leader", "StoreUnavailable"),
+    )
+    with pytest.raises(StoreError):
+        await queue.queues()

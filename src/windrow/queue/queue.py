@@ -25,6 +25,7 @@ from windrow.queue import checks
 from windrow.queue.changing import Changing
 from windrow.queue.checks import SizeLimits, check_name, to_row
 from windrow.queue.grouping import Grouping
+from windrow.queue.ids import new_id
 from windrow.queue.job import (
     DEFAULT_PRIORITY,
     Job,
@@ -61,6 +62,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting):
         self.store = store
         self._limits = limits or SizeLimits()
         self._upkeep = upkeep or Upkeep()
+        self._holder = f"{default_worker()}:{new_id()}"
         self._tended_at = float("-inf")
 
     @classmethod
@@ -107,6 +109,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting):
         return SyncQueue.open(cls.open(url, **options).open)
 
     async def close(self) -> None:
+        await self._resign()
         await self.store.close()
 
     async def enqueue(

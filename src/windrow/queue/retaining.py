@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from windrow.errors import ArchiveFailed, InvalidJob
+from windrow.errors import ArchiveFailed, InvalidJob, StoreError
 from windrow.queue.archive import JsonlArchive
 from windrow.queue.checks import check_name, check_retention, check_seconds
 from windrow.queue.job import FINAL, JobState
@@ -20,7 +20,11 @@ from windrow.queue.store import Store
 
 logger = logging.getLogger(__name__)
 
+# The role of the one process that keeps the database tidy, in whatever way it does it.
+MAINTENANCE: Final = "maintenance"
 PRUNE_SECONDS: Final = 60.0
+# Longer than it takes until the next prune, so that the role stays where it is.
+LEAD_SECONDS: Final = 1.5 * PRUNE_SECONDS
 PRUNE_BATCH: Final = 5000
 TEND_BATCH: Final = 1000
 CLEAN_PAGE: Final = 500
@@ -45,7 +49,9 @@ class Upkeep:
 class Retaining:
     store: Store
     _upkeep: Upkeep
-    _pruned_at: float = float("-inf")
+    _holder: str  # the name under which this queue leads
+    _is_leader: bool = False
+    _pruned_at: float = float("-inf")  # by us, or found to be done by somebody else
 
     async def set_retention(
         self,
@@ -133,11 +139,16 @@ class Retaining:
         return counts
 
     async def _prune_if_due(self) -> None:
-        """Some of what `prune` does, so that nobody waits long; the rest is done the next time. An
-        archive that cannot be written keeps the jobs and stops nothing else."""
+        """Some of what `prune` does, so that nobody waits long; the rest is done the next time. Of
+        all who tend a database one does it, and another one when that one is gone. An archive that
+        cannot be written keeps the jobs and stops nothing else."""
         now = self.store.clock.now()
         seconds = time.monotonic() if now is None else now.timestamp()
         if seconds - self._pruned_at < PRUNE_SECONDS:
+            return
+        self._is_leader = await self.store.elect_leader(MAINTENANCE, self._holder, LEAD_SECONDS)
+        if not self._is_leader:
+            self._pruned_at = seconds
             return
         write = _archive(self._upkeep.archive_dir)
         try:
@@ -150,6 +161,16 @@ class Retaining:
         except ArchiveFailed as error:
             self._pruned_at = seconds
             logger.error("old jobs are kept, because they cannot be archived: %s", error)
+
+    async def _resign(self) -> None:
+        """Leave the lead to others now, rather than when its time is over."""
+        if not self._is_leader:
+            return
+        self._is_leader = False
+        try:
+            await self.store.resign_leader(MAINTENANCE, self._holder)
+        except StoreError as error:
+            logger.info("the lead is left to its time: %s", error)
 
     async def _make_room(self, budget: int, archive: Archive | None) -> Pruned:
         """Remove the oldest finished jobs until the database fits into its budget."""
