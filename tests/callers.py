@@ -202,4 +202,5 @@ CALLERS: dict[str, dict[str, Any]] = {
         "sqlalchemy-async": SqlalchemyAsync,
     },
     "pgbouncer": {"asyncpg": PooledAsyncpg, "psycopg": PooledPsycopg},
+    "prepared": {"asyncpg": PooledAsyncpg, "psycopg": PooledPsycopg},
 }

@@ -7,7 +7,8 @@ xdist it starts when the first test asks for it.
 A test that asks for `store` (or `store_url`) runs once for each store named by `--store`, every
 time on a database of its own, copied from one that was migrated once. `pgbouncer` is the Postgres
 store behind a pooler in transaction mode; unless told otherwise, the conformance tests run there
-too, apart from the long ones.
+too, apart from the long ones. `prepared` is the same with prepared statements, for a pgbouncer that
+can keep them (1.21 or newer), and only where `--store` asks for it.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ from tests.postgres_server import (
 from windrow.clock import Clock, FakeClock
 from windrow.queue.store import Store, open_store
 
-STORES = ("sqlite", "postgres", "pgbouncer")
+STORES = ("sqlite", "postgres", "pgbouncer", "prepared")
 EVERYWHERE = ("sqlite", "postgres")
+POOLED = ("pgbouncer", "prepared")
 CONFORMANCE = Path(__file__).parent / "conformance"
 SERVER = pytest.StashKey[Server]()
 BOUNCER = pytest.StashKey[Bouncer]()
@@ -92,7 +94,8 @@ def _usual_stores(test: pytest.Item) -> tuple[str, ...]:
     """What a pooler changes shows in any test of a verb: those of many thousands of calls may go
     without it."""
     is_long = test.get_closest_marker("long") is not None
-    return STORES if test.path.is_relative_to(CONFORMANCE) and not is_long else EVERYWHERE
+    is_short = test.path.is_relative_to(CONFORMANCE) and not is_long
+    return (*EVERYWHERE, "pgbouncer") if is_short else EVERYWHERE
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -195,15 +198,18 @@ def _migrate(url: str) -> None:
 @pytest.fixture
 def store_name(tested_store: str) -> str:
     """The store whose code is tested: behind a pooler it is the Postgres one."""
-    return "postgres" if tested_store == "pgbouncer" else tested_store
+    return "postgres" if tested_store in POOLED else tested_store
 
 
 @pytest.fixture
 def way_in(tested_store: str, request: pytest.FixtureRequest) -> Callable[[str], str]:
     """Call it with the URL of a database for the one that the store under test is to use."""
-    if tested_store != "pgbouncer":
+    if tested_store not in POOLED:
         return lambda url: url
     bouncer_url: str = request.getfixturevalue("pgbouncer_url")
+    if tested_store == "prepared":
+        pgbouncer.require_prepared(bouncer_url)
+        return lambda url: f"{pgbouncer.through(bouncer_url, url)}&prepared=true"
     return lambda url: pgbouncer.through(bouncer_url, url)
 
 

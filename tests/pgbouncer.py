@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import psycopg
+import pytest
 from psycopg.rows import dict_row
 
 from tests.postgres_server import (
@@ -179,6 +180,13 @@ def ask_console(console_url: str, question: str) -> list[dict[str, Any]]:
     with psycopg.connect(console_url, autocommit=True, row_factory=dict_row) as connection:
         cursor = psycopg.ClientCursor(connection, row_factory=dict_row)
         return cursor.execute(question.encode()).fetchall()
+
+
+def require_prepared(console_url: str) -> None:
+    """Skip the test where the bouncer does not follow prepared statements."""
+    settings = {row["key"]: row["value"] for row in ask_console(console_url, "SHOW CONFIG")}
+    if int(settings.get("max_prepared_statements") or 0) == 0:
+        pytest.skip("this pgbouncer keeps no prepared statements (1.21 and newer ones can)")
 
 
 def through(bouncer_url: str, url: str) -> str:

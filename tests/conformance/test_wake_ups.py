@@ -24,7 +24,7 @@ from tests.builders import (
     row,
 )
 from tests.callers import Caller
-from tests.conftest import OpenAnother
+from tests.conftest import POOLED, OpenAnother
 from tests.postgres_server import database_name, with_database
 from windrow.clock import FakeClock
 from windrow.queue.store import Store
@@ -36,7 +36,7 @@ SHORT = 0.05
 @pytest.fixture
 def direct_url(tested_store: str, store_url: str, request: pytest.FixtureRequest) -> str | None:
     """Behind a pooler nobody can LISTEN, so there the way past it is given."""
-    if tested_store != "pgbouncer":
+    if tested_store not in POOLED:
         return None
     server_url: str = request.getfixturevalue("postgres_url")
     return with_database(server_url, database_name(store_url))

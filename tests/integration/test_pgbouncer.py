@@ -18,7 +18,14 @@ import pytest
 from tests import pgbouncer
 from tests.builders import add, add_and_claim, complete, exists, ids, wish
 from tests.conftest import MakeDatabase
-from tests.pgbouncer import Bouncer, ask_console, find_pgbouncer, through, without_options
+from tests.pgbouncer import (
+    Bouncer,
+    ask_console,
+    find_pgbouncer,
+    require_prepared,
+    through,
+    without_options,
+)
 from tests.postgres_server import create_database, database_name, drop_database
 from windrow import Queue
 from windrow.clock import Clock
@@ -119,12 +126,68 @@ async def test_nothing_is_left_in_a_session(store: PostgresStore, direct_url: st
             list(PLANNER_SETTINGS),
         )
     with psycopg.connect(direct_url) as beside:
-        locks = beside.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+        locks = beside.execute(
+            "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database "
+            "WHERE locktype = 'advisory' AND datname = current_database()"
+        )
         held = locks.fetchone()
 
     assert statements == []
     assert settings == []
     assert held == (0,)
+
+
+async def test_prepared_statements_are_refused_where_the_bouncer_does_not_keep_them(
+    postgres_url: str, direct_url: str, pgbouncer_url: str
+) -> None:
+    """It would run whatever statement another client has given that name to."""
+    program = find_pgbouncer()
+    assert program is not None
+    # A bouncer that does not know the setting does not keep any in the first place.
+    switch = "max_prepared_statements"
+    knows = any(row["key"] == switch for row in ask_console(pgbouncer_url, "SHOW CONFIG"))
+    bouncer = Bouncer(postgres_url, program, {switch: "0"} if knows else {})
+    bouncer.start()
+    try:
+        url = bouncer.url(database_name(direct_url))
+        with pytest.raises(ConfigError, match="does not keep prepared statements apart"):
+            await PostgresStore.open(f"{url}?prepared=true", clock=Clock())
+    finally:
+        bouncer.stop()
+
+
+async def test_prepared_statements_follow_a_client_from_session_to_session(
+    pooled_url: str, pgbouncer_url: str, direct_url: str
+) -> None:
+    """Many stores of two processes' making, whose statements have the same names, share a few
+    sessions; each runs its own."""
+    require_prepared(pgbouncer_url)
+    url = f"{pooled_url}&prepared=true"
+    stores = [await PostgresStore.open(url, clock=Clock()) for _ in range(10)]
+    try:
+        added = await asyncio.gather(*(add(store) for store in stores for _ in range(5)))
+        script = (
+            "import sys\n"
+            "from windrow import Queue\n"
+            "with Queue.sync(sys.argv[1]) as queue:\n"
+            "    for _ in range(20): print(queue.enqueue('work').id)\n"
+        )
+        other = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", script, url, stdout=asyncio.subprocess.PIPE
+        )
+        claims = await asyncio.gather(*(store.claim_jobs(wish(5)) for store in stores))
+        printed, _ = await other.communicate()
+        late = await asyncio.gather(*(store.claim_jobs(wish(5)) for store in stores))
+        claimed = [job_id for jobs in (*claims, *late) for job_id in ids(jobs)]
+        async with stores[0]._database.connection() as connection:
+            names = await connection.fetch("SELECT name FROM pg_prepared_statements")
+    finally:
+        for store in stores:
+            await store.close()
+
+    assert other.returncode == 0
+    assert sorted(claimed) == sorted([*added, *printed.decode().split()])
+    assert names
 
 
 async def test_without_a_way_past_the_pooler_work_and_ends_are_found_by_polling(

@@ -2,7 +2,8 @@
 
 No session state is kept between transactions, so this works behind a pooler in transaction mode,
 if the URL says so: `?pooled=true` switches off named prepared statements (at a price: they are the
-largest single saving) and what is set when connecting. See docs/guides/poolers.md.
+largest single saving) and what is set when connecting. `?prepared=true` keeps the names, behind a
+pooler that knows each client's statements. See docs/guides/poolers.md.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 
 from windrow.errors import ConfigError, StoreConflict
+from windrow.queue.ids import new_id
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.statements import Statement
 from windrow.queue.transactions import AsyncpgExecutor, Executor
@@ -32,11 +34,13 @@ PLANNER_SETTINGS: Final = {
     "enable_bitmapscan": "off",
     "jit": "off",
 }
-# For statements that are not ours, or have a plan of their own each time; for one transaction.
+# For statements that are not ours, for one transaction; for ours that have a plan of their own each
+# time, under whatever name.
 USUAL_PLANNING: Final = (
     "SET LOCAL plan_cache_mode = auto; "
     "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on"
 )
+PLANNED_ANEW: Final = USUAL_PLANNING.replace("auto", "force_custom_plan")
 
 T = TypeVar("T")
 Connection = Any  # asyncpg's connection, or its proxy from the pool
@@ -53,6 +57,8 @@ _SETTINGS_ARRIVED: Final = f"""
         END IF;
     END $$
 """
+# Whether a statement has this very name in the session that it runs in.
+_NAMES: Final = "SELECT name FROM pg_prepared_statements WHERE name = $1"
 # A prepared statement that is there already; one that is not there.
 _POOLER_CODES: Final = {"42P05", "26000", _SETTINGS_DROPPED}
 # The element types of arrays that statements take or return, with some to spare.
@@ -74,11 +80,16 @@ class PoolOptions:
     statement_cache_size: int = 200
     connect_timeout: int = 10
     pooled: bool = False
+    prepared: bool = False  # behind a pooler that follows each client's prepared statements
 
     @property
     def is_behind_pooler(self) -> bool:
         """Whether two transactions of one connection may run in two sessions of the server."""
-        return self.pooled or self.statement_cache_size == 0
+        return self.pooled or self.prepared or self.statement_cache_size == 0
+
+    @property
+    def names_statements(self) -> bool:
+        return self.prepared or not self.is_behind_pooler
 
     def for_driver(self) -> dict[str, Any]:
         return {
@@ -87,10 +98,16 @@ class PoolOptions:
             "timeout": self.connect_timeout,
             "max_cached_statement_lifetime": 0,
             # Without a cache asyncpg names no statement, and sends it whole each time.
-            "statement_cache_size": 0 if self.is_behind_pooler else self.statement_cache_size,
+            "statement_cache_size": self.statement_cache_size if self.names_statements else 0,
             "server_settings": {} if self.is_behind_pooler else PLANNER_SETTINGS,
-            "init": _learn_types if self.is_behind_pooler else None,
+            "init": self._greeting(),
         }
+
+    def _greeting(self) -> Callable[[Connection], Awaitable[None]] | None:
+        """What is done first on a new connection."""
+        if self.prepared:
+            return _try_names
+        return _learn_types if self.is_behind_pooler else None
 
 
 def parse_url(url: str) -> tuple[str, PoolOptions]:
@@ -107,7 +124,7 @@ def parse_url(url: str) -> tuple[str, PoolOptions]:
 
 
 def _parse_option(name: str, value: str) -> int | bool:
-    if name == "pooled":
+    if name in ("pooled", "prepared"):
         if value not in ("true", "false"):
             raise ConfigError(f"{name} in the database URL must be true or false, not {value!r}")
         return value == "true"
@@ -172,13 +189,8 @@ class Database:
         """Like `fetch`, but planned for these very values: for statements with optional filters,
         of which one plan for all values would use no index."""
         async with self.connection() as connection, connection.transaction():
-            await connection.execute(USUAL_PLANNING)
-            found: list[Row]
-            if self._is_behind_pooler:  # no names there, and unnamed statements are planned anyway
-                found = await connection.fetch(statement.numbered, *statement.bind(values))
-            else:
-                planned = await connection.prepare(statement.numbered)
-                found = await planned.fetch(*statement.bind(values))
+            await connection.execute(PLANNED_ANEW)
+            found: list[Row] = await connection.fetch(statement.numbered, *statement.bind(values))
             return found
 
     async def in_transaction(self, work: Callable[[Executor], Awaitable[T]]) -> T:
@@ -242,6 +254,23 @@ async def retried(once: Callable[[], Awaitable[T]]) -> T:
         except StoreConflict:
             await asyncio.sleep(random.uniform(0, 0.01 * 2**tried))
     return await once()
+
+
+async def _try_names(connection: Connection) -> None:
+    """Raise ConfigError unless the pooler gives statements names of its own, by which it tells one
+    client's from another's. Before anything else is named: where it does not, a name may stand for
+    a statement of somebody else, and that would be run."""
+    name = f"windrow_{new_id()}"
+    async with connection.transaction():
+        asking = await connection.prepare(_NAMES, name=name)
+        found = await asking.fetch(name)
+    if found:
+        raise ConfigError(
+            "?prepared=true is in the database URL, but what it leads to does not keep prepared "
+            "statements apart (pgbouncer does, from 1.21 on and with max_prepared_statements above "
+            "0): use ?pooled=true"
+        )
+    await _learn_types(connection)
 
 
 async def _learn_types(connection: Connection) -> None:

@@ -16,7 +16,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
@@ -60,8 +59,8 @@ def listening_address(url: str, direct_url: str | None) -> str | None:
     """Where to listen: past the pooler if there is one; None if no way past it was given."""
     if direct_url:
         return parse_url(direct_url)[0]
-    is_pooled = dict(parse_qsl(urlsplit(url).query)).get("pooled", "").lower()
-    return None if is_pooled in ("true", "1", "yes", "on") else parse_url(url)[0]
+    address, options = parse_url(url)
+    return None if options.is_behind_pooler else address
 
 
 class Listener:

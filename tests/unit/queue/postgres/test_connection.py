@@ -29,9 +29,24 @@ def test_without_a_pooler_statements_are_kept_and_planned_by_index() -> None:
     assert asked["server_settings"] == PLANNER_SETTINGS
 
 
-def test_pooled_is_true_or_false() -> None:
-    with pytest.raises(ConfigError, match="pooled in the database URL must be true or false"):
-        parse_url("postgresql://h/db?pooled=yes")
+def test_a_pooler_that_keeps_statements_apart_is_given_names_and_no_settings() -> None:
+    options = parse_url("postgresql://h/db?prepared=true")[1]
+    asked = options.for_driver()
+
+    assert options.is_behind_pooler
+    assert asked["statement_cache_size"] > 0
+    assert asked["server_settings"] == {}
+
+
+@pytest.mark.parametrize("name", ["pooled", "prepared"])
+def test_flags_are_true_or_false(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} in the database URL must be true or false"):
+        parse_url(f"postgresql://h/db?{name}=yes")
+
+
+async def test_prepared_is_refused_where_names_are_everybodys(make_database: MakeDatabase) -> None:
+    with pytest.raises(ConfigError, match=r"use \?pooled=true"):
+        await Database.open(f"{make_database()}?pooled=true&prepared=true")
 
 
 async def test_statement_that_went_missing_is_a_poolers_doing(make_database: MakeDatabase) -> None:
