@@ -7,6 +7,8 @@ from windrow.queue.job import Job, NewJob
 from windrow.queue.lease import Lease
 from windrow.queue.outcome import Cancel, Done, Fail, Retry, Snooze
 from windrow.queue.queue import Queue
+from windrow.worker.registry import handler
+from windrow.worker.worker import Worker
 
 __version__ = "0.1.0.dev0"
 
@@ -21,4 +23,6 @@ __all__ = [
     "Retry",
     "Snooze",
     "WindrowError",
+    "Worker",
+    "handler",
 ]

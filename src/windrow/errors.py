@@ -16,6 +16,9 @@
        ├─ DuplicateJob(unique, existing)
        ├─ IllegalTransition(job_id, state, wanted)
        ├─ LeaseLost(job_ids)
+       ├─ PayloadMismatch(kind, wanted)   the handler takes another type
+       ├─ HandlerTimeout(seconds) *       the handler ran longer than it may
+       ├─ ProcessDied(exit_code) *        the process of a handler ended without an answer
        ├─ GroupNotFound(group_id)
        ├─ GroupEnded(group_id)
        ├─ ScheduleNotFound(name)
@@ -166,6 +169,37 @@ class LeaseLost(QueueError):
     def __init__(self, *job_ids: str) -> None:
         self.job_ids = job_ids
         super().__init__(f"lease lost, nothing was changed: {_shorten(job_ids)}")
+
+
+class PayloadMismatch(QueueError):
+    """The payload does not fit what the handler takes."""
+
+    def __init__(self, kind: str, wanted: str, why: str) -> None:
+        self.kind = kind
+        self.wanted = wanted
+        super().__init__(f"the payload of this {kind!r} job is not a valid {wanted}: {why}")
+
+
+class HandlerTimeout(QueueError):
+    """The handler ran longer than it may."""
+
+    transient = True
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"stopped after {seconds:g} seconds, the handler's timeout")
+
+
+class ProcessDied(QueueError):
+    """The process of a handler ended without an answer."""
+
+    transient = True
+
+    def __init__(self, exit_code: int | None) -> None:
+        self.exit_code = exit_code
+        by_signal = exit_code is not None and exit_code < 0
+        how = f"killed by signal {-(exit_code or 0)}" if by_signal else f"exit code {exit_code}"
+        super().__init__(f"the handler's process died without an answer ({how})")
 
 
 class GroupNotFound(QueueError):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from windrow import NewJob, Queue
@@ -12,10 +10,9 @@ from windrow.queue.kinds import Kind, declare
 
 
 @pytest.fixture(autouse=True)
-def declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "_declared", {})
     declare("thumbnail", Kind(queue="images", max_attempts=2, max_crashes=3, limits=("gpu",)))
-    yield
 
 
 async def test_new_job_takes_what_its_kind_declares(queue: Queue) -> None:

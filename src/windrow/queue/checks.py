@@ -6,7 +6,7 @@ Every refusal is an `InvalidJob` that names the field and says what is allowed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
@@ -106,6 +106,14 @@ def check_name(name: Any, what: str) -> str:
     if not is_storable(name):
         raise InvalidJob(f"the {what} {name!r} has a NUL character or a lone surrogate")
     return name
+
+
+def check_names(names: Sequence[str] | str | None, what: str) -> tuple[str, ...] | None:
+    """Several of them, or one by itself; None means any."""
+    if names is None:
+        return None
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    return tuple(dict.fromkeys(check_name(name, what) for name in listed))
 
 
 def check_id(value: Any, what: str) -> str | None:

@@ -108,6 +108,11 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting):
         """The same queue for code that blocks: `with Queue.sync(url) as queue`."""
         return SyncQueue.open(cls.open(url, **options).open)
 
+    @property
+    def size_limits(self) -> SizeLimits:
+        """The largest payload and result it takes."""
+        return self._limits
+
     async def close(self) -> None:
         await self._resign()
         await self.store.close()
@@ -198,12 +203,12 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting):
         """Claim up to `limit` jobs of these queues (None: of all), best first, for `seconds`. If
         there are none, sleep until there are, for at most `wait` seconds."""
         wanted = Claim(
-            queues=_names(queues, "queue"),
+            queues=checks.check_names(queues, "queue"),
             limit=checks.check_integer(limit, "limit", 1),
             seconds=checks.check_lease(seconds) or 30,
             worker=check_name(worker or default_worker(), "worker"),
-            kinds=_names(kinds, "kind"),
-            tenants=_names(tenants, "tenant"),
+            kinds=checks.check_names(kinds, "kind"),
+            tenants=checks.check_names(tenants, "tenant"),
         )
         jobs = await self._claim(wanted)
         if not jobs and wait > 0:
@@ -339,10 +344,3 @@ def _as_job(row: JobRow, inserted: Inserted) -> Job:
         tags=row.tags,
         payload_json=bytes(row.payload),
     )
-
-
-def _names(names: Sequence[str] | str | None, what: str) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    listed = (names,) if isinstance(names, str) else tuple(names)
-    return tuple(dict.fromkeys(check_name(name, what) for name in listed))

@@ -1,0 +1,284 @@
+"""Runs the handlers of claimed jobs, at most so many at once, and hands on their outcomes.
+
+Jobs wait here for a free place in the order they were claimed. A job that has crashed almost as
+often as it may is run alone, with nothing else claimed: if it takes the process down once more,
+nobody else's crash is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from windrow.errors import HandlerTimeout, RateLimited, StoreError
+from windrow.queue.job import DEFAULT_MAX_ATTEMPTS, Job
+from windrow.queue.outcome import Fail, Outcome, Snooze
+from windrow.queue.store import Store
+from windrow.worker.batches import Batches, run_batch
+from windrow.worker.classify import classify, to_outcome, with_backoff
+from windrow.worker.observers import Observers
+from windrow.worker.processes import Processes
+from windrow.worker.registry import Handler
+from windrow.worker.runs import Run, Runs, Stage, Stop
+from windrow.worker.threads import Threads
+
+logger = logging.getLogger(__name__)
+
+# Runs before a job's last crash that are made alone.
+LAST_CRASHES: Final = 2
+# How long others may take to end before a job that is to run alone is handed back for a while.
+QUIET_SECONDS: Final = 5.0
+# Jobs that will be started within so many seconds, going by those of late, may be claimed ahead.
+AHEAD_SECONDS: Final = 0.1
+MOST_AHEAD: Final = 1000
+
+Ended = Callable[[Run, Outcome | None], None]
+
+
+class Executor:
+    def __init__(
+        self,
+        store: Store,
+        handlers: Mapping[str, Handler],
+        concurrency: int,
+        runs: Runs,
+        ended: Ended,
+        observers: Observers,
+    ) -> None:
+        self._store = store
+        self._handlers = handlers
+        self._concurrency = concurrency
+        self._runs = runs
+        self._ended = ended
+        self._observers = observers
+        self._calls = 0  # handlers being called
+        self._waiting: deque[Run] = deque()
+        self._suspects: deque[Run] = deque()
+        self._alone: Run | None = None
+        self._batches = Batches(handlers.values(), self._start_batch)
+        self._threads = Threads(concurrency)
+        self._processes = Processes(concurrency)
+        self._pace = Pace()
+
+    @property
+    def takes_more(self) -> bool:
+        return self._alone is None and not self._suspects
+
+    @property
+    def room(self) -> int:
+        """How many more jobs could be started soon; negative if there are too many already."""
+        capacity = self._concurrency + self._batches.capacity + self._pace.ahead()
+        return capacity - len(self._runs) - self._threads.stuck
+
+    def take(self, jobs: Sequence[Job]) -> None:
+        """Run these jobs, now or as soon as there is a place."""
+        for job in jobs:
+            handler = self._handlers[job.kind]
+            if handler.max_attempts and job.max_attempts == DEFAULT_MAX_ATTEMPTS:
+                job.max_attempts = handler.max_attempts
+            run = Run(job, handler)
+            self._runs.add(run)
+            self._place(run)
+        self._batches.flush_due()
+        self._start_next()
+
+    def give_back_waiting(self) -> None:
+        """Hand back what has not begun."""
+        for run in [*self._waiting, *self._suspects, *self._batches.take_all()]:
+            self._end(run, Snooze(0))
+        self._waiting.clear()
+        self._suspects.clear()
+
+    def stop(self, run: Run, why: Stop) -> None:
+        """End a run before its time: do not begin it, or cancel its handler. Of a batch, the others
+        have to go on: it is cancelled only when the worker stops."""
+        if run.stage is Stage.ENDED or run.stop is not None:
+            return
+        run.stop = why
+        if run.stage is Stage.CLAIMED:
+            self._leave_line(run)
+            self._end(run, _stopped(run))
+        elif run.task is not None and (why is Stop.SHUTDOWN or not run.handler.is_batch):
+            run.task.cancel()
+
+    async def close(self) -> None:
+        await self._processes.close()
+        self._threads.close()
+
+    def _place(self, run: Run) -> None:
+        if run.job.crashes >= max(1, run.job.max_crashes - LAST_CRASHES):
+            self._suspects.append(run)
+        elif run.handler.is_batch:
+            self._batches.add(run)
+        else:
+            self._waiting.append(run)
+
+    def _leave_line(self, run: Run) -> None:
+        self._batches.discard(run)
+        for line in (self._waiting, self._suspects):
+            if run in line:
+                line.remove(run)
+
+    def _start_next(self) -> None:
+        if self._alone is not None:
+            return
+        if self._suspects:
+            self._start_alone()
+            return
+        while self._waiting and self._calls < self._concurrency:
+            run = self._waiting.popleft()
+            self._begin([run], self._run_one(run))
+
+    def _start_alone(self) -> None:
+        """Nothing else may be claimed or running when a suspect runs."""
+        run = self._suspects.popleft()
+        self._alone = run
+        self.give_back_waiting()
+        self._begin([run], self._run_when_quiet(run))
+
+    def _start_batch(self, runs: Sequence[Run]) -> None:
+        self._begin(runs, self._run_batch(runs))
+
+    def _begin(self, runs: Sequence[Run], call: Any) -> None:
+        self._calls += 1
+        task = asyncio.create_task(call, name=f"windrow {runs[0].job.kind}")
+        for run in runs:
+            run.task = task
+            run.stage = Stage.RUNNING
+            run.began_at = time.monotonic()
+            self._observers.started(run.job)
+        task.add_done_callback(partial(self._called, runs))
+
+    def _called(self, runs: Sequence[Run], task: asyncio.Task[Any]) -> None:
+        self._calls -= 1
+        for run in runs:
+            if run.stage is not Stage.ENDED:  # cancelled before it began
+                self._end(run, _stopped(run))
+        if not task.cancelled() and (error := task.exception()):
+            logger.error("a run ended in a way it must not", exc_info=error)
+        self._start_next()
+
+    async def _run_when_quiet(self, run: Run) -> None:
+        others = [one.task for one in self._runs if one.task and one is not run]
+        if others:
+            await asyncio.wait(others, timeout=QUIET_SECONDS)
+        is_quiet = all(one.stage is not Stage.RUNNING for one in self._runs if one is not run)
+        if is_quiet:
+            await self._run_one(run)
+        else:
+            self._end(run, Snooze(QUIET_SECONDS))
+
+    async def _run_one(self, run: Run) -> None:
+        try:
+            outcome: Outcome | None = await self._outcome_of(run)
+        except asyncio.CancelledError:
+            outcome = _stopped(run)
+        self._end(run, outcome)
+
+    async def _outcome_of(self, run: Run) -> Outcome:
+        job, handler = run.job, run.handler
+        try:
+            args = [job, handler.payload_of(job)] if handler.takes_payload else [job]
+            value = await self._observers.around(job, lambda: self._call(handler, args))
+            return with_backoff(to_outcome(value), job, handler)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            return await self._outcome_of_error(error, job, handler)
+
+    async def _run_batch(self, runs: Sequence[Run]) -> None:
+        handler = runs[0].handler
+
+        async def call(some: Sequence[Run]) -> Any:
+            jobs = [run.job for run in some]
+            args: list[Any] = [jobs]
+            if handler.takes_payload:
+                args.append([handler.payload_of(job) for job in jobs])
+            return await self._call(handler, args)
+
+        async def fail(error: BaseException, run: Run) -> Outcome:
+            return await self._outcome_of_error(error, run.job, handler)
+
+        try:
+            outcomes: Sequence[Outcome | None] = await run_batch(runs, call, fail)
+        except asyncio.CancelledError:
+            outcomes = [_stopped(run) for run in runs]
+        for run, outcome in zip(runs, outcomes, strict=True):
+            self._end(run, None if run.stop is Stop.LOST else outcome)
+
+    async def _call(self, handler: Handler, args: Sequence[Any]) -> Any:
+        timeout = asyncio.timeout(handler.timeout)
+        try:
+            async with timeout:
+                match handler.run:
+                    case "async":
+                        return await handler.function(*args)
+                    case "thread":
+                        return await self._threads.call(handler.function, args)
+                    case "process":
+                        return await self._processes.call(handler, args)
+        except TimeoutError as error:
+            if timeout.expired():
+                raise HandlerTimeout(handler.timeout or 0.0) from error
+            raise
+
+    async def _outcome_of_error(self, error: BaseException, job: Job, handler: Handler) -> Outcome:
+        if isinstance(error, RateLimited):
+            await self._park(error, handler.backoff(job.attempts))
+        return classify(error, job, handler)
+
+    async def _park(self, error: RateLimited, usual: float) -> None:
+        """Stop the whole key, so that its other jobs do not find out one by one."""
+        seconds = usual if error.retry_after is None else error.retry_after
+        try:
+            await self._store.park_key(error.key, seconds=seconds)
+        except StoreError as trouble:
+            logger.warning("the key %s could not be parked: %s", error.key, trouble)
+
+    def _end(self, run: Run, outcome: Outcome | None) -> None:
+        """Hand on an outcome; None: there is nothing to say, the job is no longer ours."""
+        if run.stage is Stage.RUNNING:
+            self._pace.count()
+            seconds = time.monotonic() - run.began_at
+            self._observers.ended(run.job, outcome, seconds)
+        if run is self._alone:
+            self._alone = None
+        run.stage = Stage.ENDED
+        self._ended(run, outcome)
+
+
+class Pace:
+    """How many runs ended in the last moments."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._count = 0
+        self._rate = 0.0
+
+    def count(self) -> None:
+        self._count += 1
+
+    def ahead(self) -> int:
+        """The jobs that would be started in the next moment if it goes on like this."""
+        now = time.monotonic()
+        passed = now - self._since
+        if passed >= AHEAD_SECONDS:
+            self._rate = self._count / passed
+            self._since, self._count = now, 0
+        return min(MOST_AHEAD, int(self._rate * AHEAD_SECONDS))
+
+
+def _stopped(run: Run) -> Outcome | None:
+    """The outcome of a run that was cancelled: by us, or by something inside the handler."""
+    match run.stop:
+        case Stop.LOST:
+            return None
+        case Stop.ASKED | Stop.SHUTDOWN:
+            return Snooze(0)
+        case None:
+            return Fail("the handler cancelled its own task")

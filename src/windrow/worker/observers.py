@@ -1,0 +1,78 @@
+"""Those who look on while a worker works: metrics, traces, tests."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from windrow.queue.job import Job
+from windrow.queue.outcome import Outcome
+
+logger = logging.getLogger(__name__)
+
+Call = Callable[[], Awaitable[Any]]
+
+
+class Observer:
+    """Override what you want to know. What an observer raises is logged and changes nothing."""
+
+    def claimed(self, jobs: Sequence[Job]) -> None: ...
+
+    def started(self, job: Job) -> None: ...
+
+    def ended(self, job: Job, outcome: Outcome | None, seconds: float) -> None:
+        """The handler has ended; no outcome: the job was lost to another worker."""
+
+    def lost(self, job: Job) -> None:
+        """An end was refused, because the lease was no longer ours."""
+
+    def rescued(self, count: int) -> None: ...
+
+    def pruned(self, count: int) -> None: ...
+
+    async def around(self, job: Job, call: Call) -> Any:
+        """Called instead of the handler of a single job; calls it and returns what it returned."""
+        return await call()
+
+
+class Observers:
+    """All of a worker's observers as one."""
+
+    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+        self._observers = tuple(observers)
+        self._around = [one for one in self._observers if type(one).around is not Observer.around]
+
+    def claimed(self, jobs: Sequence[Job]) -> None:
+        self._tell("claimed", jobs)
+
+    def started(self, job: Job) -> None:
+        self._tell("started", job)
+
+    def ended(self, job: Job, outcome: Outcome | None, seconds: float) -> None:
+        self._tell("ended", job, outcome, seconds)
+
+    def lost(self, job: Job) -> None:
+        self._tell("lost", job)
+
+    def rescued(self, count: int) -> None:
+        self._tell("rescued", count)
+
+    def pruned(self, count: int) -> None:
+        self._tell("pruned", count)
+
+    async def around(self, job: Job, call: Call) -> Any:
+        for one in reversed(self._around):
+            call = _wrapped(one, job, call)
+        return await call()
+
+    def _tell(self, what: str, *args: Any) -> None:
+        for one in self._observers:
+            try:
+                getattr(one, what)(*args)
+            except Exception:
+                logger.exception("an observer failed at %r", what)
+
+
+def _wrapped(observer: Observer, job: Job, call: Call) -> Call:
+    return lambda: observer.around(job, call)

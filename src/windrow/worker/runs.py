@@ -1,0 +1,79 @@
+"""The jobs this worker has claimed and not yet finished, each a `Run`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from windrow.queue.job import Job
+from windrow.worker.registry import Handler
+
+
+class Stage(Enum):
+    CLAIMED = "claimed"  # not begun
+    RUNNING = "running"
+    ENDED = "ended"  # has an outcome that is not written yet
+
+
+class Stop(Enum):
+    """Why a handler was stopped before its end."""
+
+    LOST = "lost"  # the job is somebody else's
+    ASKED = "asked"  # somebody cancelled or paused the job
+    SHUTDOWN = "shutdown"
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    job: Job
+    handler: Handler
+    stage: Stage = Stage.CLAIMED
+    stop: Stop | None = None
+    task: asyncio.Task[Any] | None = None  # what is cancelled to stop it
+    began_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def token(self) -> str:
+        return self.job.lease_token or ""
+
+
+class Runs:
+    """All of them, by the id of the job."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Run] = {}
+        self._emptied = asyncio.Event()
+        self._emptied.set()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(list(self._runs.values()))
+
+    def get(self, job_id: str) -> Run | None:
+        return self._runs.get(job_id)
+
+    def add(self, run: Run) -> None:
+        self._runs[run.job.id] = run
+        self._emptied.clear()
+
+    def remove(self, run: Run) -> None:
+        """The run is over: its end is written, or it is no longer ours."""
+        if self._runs.get(run.job.id) is run:
+            del self._runs[run.job.id]
+        if not self._runs:
+            self._emptied.set()
+
+    def tokens(self) -> list[str]:
+        return sorted({run.token for run in self._runs.values()})
+
+    def running(self) -> int:
+        return sum(1 for run in self._runs.values() if run.stage is Stage.RUNNING)
+
+    async def wait_until_empty(self) -> None:
+        await self._emptied.wait()

@@ -1,0 +1,84 @@
+"""The life-cycle every part of a worker shares: a loop that does a little and says how long to
+wait.
+
+A service never dies of an error. While the database is away it tries again, after 100, 300, 900 ms
+and then every few seconds, says so once, and says once that it goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from windrow.errors import StoreError
+from windrow.queue.bells import jittered
+
+logger = logging.getLogger(__name__)
+
+WAITS: Final = (0.1, 0.3, 0.9, 2.0, 5.0)
+
+
+class Trouble:
+    """How long to wait while something does not work, and what to say of it."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._count = 0
+
+    def wait(self, error: Exception) -> float:
+        """Seconds to wait before the next try."""
+        if self._count == 0:
+            if isinstance(error, StoreError):
+                logger.warning("%s: trying again until it works: %s", self._what, error)
+            else:
+                logger.error("%s: unexpected, trying again", self._what, exc_info=error)
+        seconds = WAITS[min(self._count, len(WAITS) - 1)]
+        self._count += 1
+        return jittered(seconds)
+
+    def over(self) -> None:
+        if self._count:
+            logger.warning("%s: works again after %d tries", self._what, self._count)
+            self._count = 0
+
+
+class Service:
+    """Something a worker does again and again until it is stopped."""
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+        self._woken = asyncio.Event()
+        self._trouble = Trouble(type(self).__name__.lower())
+
+    async def run_once(self) -> float:
+        """Do what there is to do now; the seconds to wait before the next time."""
+        raise NotImplementedError
+
+    async def run(self) -> None:
+        while not self.is_stopping:
+            self._woken.clear()
+            try:
+                seconds = await self.run_once()
+                self._trouble.over()
+            except Exception as error:
+                seconds = self._trouble.wait(error)
+            await self._sleep(seconds)
+
+    def wake(self) -> None:
+        """Do it now, or once more if it is being done."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        self.is_stopping = True
+        self.wake()
+
+    async def _sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,263 @@
+"""`Worker`: claims jobs, runs their handlers and writes the outcomes back, until it is stopped.
+
+It is put together from small services that share one life-cycle; this module wires them and knows
+the order in which they start and stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from types import ModuleType
+from typing import Final
+
+from windrow.errors import StoreError
+from windrow.queue import checks
+from windrow.queue.ids import new_id
+from windrow.queue.job import JobState
+from windrow.queue.queue import Queue, default_worker
+from windrow.queue.records import Claim, WorkerRow
+from windrow.worker.claimer import Claimer
+from windrow.worker.completer import Completer
+from windrow.worker.executor import Executor
+from windrow.worker.heartbeat import Heartbeat
+from windrow.worker.leader import Leader
+from windrow.worker.observers import Observer, Observers
+from windrow.worker.presence import Presence
+from windrow.worker.promoter import Promoter
+from windrow.worker.pruner import Pruner
+from windrow.worker.registry import Handler, by_kind
+from windrow.worker.rescuer import Rescuer
+from windrow.worker.runs import Runs, Stop
+from windrow.worker.scheduler import Scheduler
+from windrow.worker.service import Service
+from windrow.worker.stager import Stager
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_CONCURRENCY: Final = 10
+DEFAULT_LEASE: Final = 30
+DEFAULT_GRACE: Final = 30.0
+DEFAULT_RESCUE: Final = 1.0
+# A lease is renewed so many times before it would run out.
+RENEWALS: Final = 4
+# How long a handler that was told to stop may take, and the last outcomes to be written.
+STOP_SECONDS: Final = 5.0
+# How long held jobs may not move before a worker that runs until it is idle leaves them.
+HELD_SECONDS: Final = 2.0
+HELD_PAUSE: Final = 0.1
+
+
+class Worker:
+    """Runs jobs: `await Worker(queue, [thumbnail], concurrency=50).run()`.
+
+    It takes the kinds its handlers know, from all queues or from those named; jobs of other kinds
+    are left for others. `lease` is how many seconds a job is believed to be in work without a sign
+    of life: a worker that dies is replaced after that. `grace` is how long running handlers may go
+    on when the worker is told to stop.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        handlers: Iterable[Handler | ModuleType],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        queues: Sequence[str] | str | None = None,
+        tenants: Sequence[str] | None = None,
+        lease: float = DEFAULT_LEASE,
+        grace: float = DEFAULT_GRACE,
+        rescue_every: float = DEFAULT_RESCUE,
+        maintain: bool = True,
+        name: str | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self._queue = queue
+        self._handlers = by_kind(handlers)
+        self._concurrency = checks.check_integer(concurrency, "concurrency", 1)
+        self._queues = checks.check_names(queues, "queue")
+        self._tenants = checks.check_names(tenants, "tenant")
+        self._lease = checks.check_lease(lease) or DEFAULT_LEASE
+        self._grace = checks.check_seconds(grace, "grace") or 0.0
+        self._rescue_every = checks.check_seconds(rescue_every, "rescue_every") or DEFAULT_RESCUE
+        self._maintains = maintain
+        self.id = new_id()
+        self.name = name or default_worker()
+        self._observers = Observers(observers)
+        self._stop_asked = asyncio.Event()
+        self._stop_now = asyncio.Event()
+
+    def stop(self, *, now: bool = False) -> None:
+        """Claim nothing more, let running handlers end within the grace period, then hand back the
+        rest. With `now`, or told a second time, hand back at once."""
+        if now or self._stop_asked.is_set():
+            self._stop_now.set()
+        self._stop_asked.set()
+
+    async def run(self, *, until_idle: bool = False, handle_signals: bool = False) -> None:
+        """Work until `stop` is called; with `until_idle`, until there is nothing to do any more.
+        With `handle_signals`, SIGTERM and SIGINT stop it."""
+        self._wire()
+        with _signals(self, handle_signals):
+            tasks = [asyncio.create_task(service.run()) for service in self._services]
+            if until_idle:
+                tasks.append(asyncio.create_task(self._stop_when_idle()))
+            try:
+                await self._stop_asked.wait()
+                await self._drain()
+            finally:
+                await self._shut_down(tasks)
+
+    def _wire(self) -> None:
+        store, limits = self._queue.store, self._queue.size_limits
+        self._runs = Runs()
+        self._completer = Completer(store, limits, self._runs, self._observers)
+        self._executor = Executor(
+            store,
+            self._handlers,
+            self._concurrency,
+            self._runs,
+            self._completer.add,
+            self._observers,
+        )
+        self._claimer = Claimer(store, self._wanted(), limits, self._executor, self._observers)
+        self._completer.claimer = self._claimer
+        self._presence = Presence(store, self._describe(), self._runs.running)
+        heartbeat = Heartbeat(store, self._runs, self._heartbeat_seconds(), self._executor.stop)
+        self._leader = Leader(store, self.id)
+        self._services: list[Service] = [
+            self._claimer,
+            self._completer,
+            heartbeat,
+            self._presence,
+        ]
+        if self._maintains:
+            self._services += [
+                self._leader,
+                Stager(self._leader, store),
+                Promoter(self._leader, store),
+                Rescuer(self._leader, store, self._observers, self._rescue_every),
+                Scheduler(self._leader, store),
+                Pruner(self._leader, self._queue, self._observers),
+            ]
+
+    def _wanted(self) -> Claim:
+        return Claim(
+            queues=self._queues,
+            limit=1,
+            seconds=self._lease,
+            worker=self.name,
+            kinds=tuple(sorted(self._handlers)),
+            tenants=self._tenants,
+            kind_seconds={
+                kind: one.lease for kind, one in self._handlers.items() if one.lease is not None
+            },
+        )
+
+    def _heartbeat_seconds(self) -> float:
+        """Often enough for the shortest lease of all."""
+        each = [
+            one.heartbeat or (one.lease or self._lease) / RENEWALS
+            for one in self._handlers.values()
+        ]
+        return min(*each, self._lease / RENEWALS)
+
+    def _describe(self) -> WorkerRow:
+        return WorkerRow(
+            id=self.id,
+            name=self.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queues=self._queues,
+            kinds=tuple(sorted(self._handlers)),
+            concurrency=self._concurrency,
+            version=version("windrow"),
+        )
+
+    async def _drain(self) -> None:
+        """Let running handlers end, as long as the grace period lasts; stop the others."""
+        self._claimer.stop()
+        self._executor.give_back_waiting()
+        await self._until_empty_or_now(self._grace)
+        for run in self._runs:
+            self._executor.stop(run, Stop.SHUTDOWN)
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._runs.wait_until_empty()
+        except TimeoutError:
+            logger.error(
+                "%d jobs could not be handed back; they run again when their leases run out",
+                len(self._runs),
+            )
+
+    async def _until_empty_or_now(self, seconds: float) -> None:
+        waits = [
+            asyncio.create_task(self._runs.wait_until_empty()),
+            asyncio.create_task(self._stop_now.wait()),
+        ]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+
+    async def _shut_down(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        for service in self._services:
+            service.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._executor.close()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._leader.resign()
+                await self._presence.leave()
+        except (StoreError, TimeoutError) as error:
+            # Both would only have been over a little sooner than by themselves.
+            logger.warning("could not say good-bye to the database: %s", error)
+
+    async def _stop_when_idle(self) -> None:
+        """Idle: nothing runs, nothing can be claimed, and nothing is about to become ready."""
+        held_since: float | None = None
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._runs.wait_until_empty()
+            try:
+                moved = await self._queue.tend()
+                is_idle = await self._claimer.look_again() and not moved and not len(self._runs)
+                held = (await self._queue.counts())[JobState.HELD] if is_idle else 0
+            except StoreError as error:
+                logger.warning("cannot see whether there is more to do: %s", error)
+                await asyncio.sleep(1.0)
+                continue
+            if not is_idle:
+                held_since = None
+            elif not held:
+                self.stop()
+                return
+            else:
+                held_since = held_since or loop.time()
+                if loop.time() - held_since > HELD_SECONDS:
+                    self.stop()
+                    return
+                await asyncio.sleep(HELD_PAUSE)
+
+
+@contextmanager
+def _signals(worker: Worker, are_wanted: bool) -> Iterator[None]:
+    """SIGTERM and SIGINT stop the worker, the second one at once."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT) if are_wanted else ()
+    for one in signals:
+        loop.add_signal_handler(one, worker.stop)
+    try:
+        yield
+    finally:
+        for one in signals:
+            loop.remove_signal_handler(one)
