@@ -603,6 +603,137 @@ async def test_finish_job_of_a_group_and_follow_ups_keep_their_limits(store: Sto
     assert await store.promote_jobs() == 2
 
 
+async def prune_all(store: Store, limit: int = 1000) -> int:
+    """Forget the keys nobody uses, batch by batch; how many."""
+    count, after = await store.prune_limits("", limit)
+    while after:
+        more, after = await store.prune_limits(after, limit)
+        count += more
+    return count
+
+
+async def test_keys_that_nobody_uses_are_forgotten(store: Store, clock: FakeClock) -> None:
+    await limit(store, "set", active=1)
+    await limit(store, "heavy", weight=2)
+    await store.park_key("parked", seconds=60)
+    for key in ("ready", "active", "done", "set", "heavy"):
+        await add(store, key, limits=(key,))
+    await store.promote_jobs()
+    await claim(store, 1, kinds=("active",))
+    [done] = await claim(store, 1, kinds=("done",))
+    await complete(store, done)
+
+    assert await prune_all(store) == 1
+    clock.advance(60)
+    assert await prune_all(store) == 1  # parked no more
+    assert await prune_all(store) == 0
+    assert [one.key for one in await store.list_limits()] == ["active", "heavy", "ready", "set"]
+
+
+async def test_key_that_jobs_are_held_under_is_kept(store: Store) -> None:
+    await limit(store, "full", active=0)
+    await add(store, limits=("lane", "full"))
+    await store.promote_jobs()
+    assert await prune_all(store) == 0
+    await limit(store, "full", active=1)
+    await store.promote_jobs()
+    await complete(store, await claim_one(store))
+
+    assert await prune_all(store) == 1
+    await store.remove_limit("full")
+    assert await prune_all(store) == 1
+
+
+async def test_forgotten_key_counts_its_next_jobs_as_before(store: Store) -> None:
+    for _ in range(3):
+        job_ids = await add_many(store, 3, limits=("api",))
+        assert await store.promote_jobs() == 3
+        for job in await claim(store, 9):
+            await complete(store, job)
+        assert await prune_all(store) == 1
+        assert await states(store, job_ids) == [S.COMPLETED] * 3
+
+
+async def test_limit_that_was_removed_leaves_no_slots_behind(store: Store) -> None:
+    """Slots are counted under their key's lock, so the key goes when they have gone."""
+    await limit(store, active=1)
+    await add(store, limits=("api",))
+    await store.promote_jobs()
+    job = await claim_one(store)
+    assert await store.remove_limit("api")
+    assert not await store.remove_limit("api")
+    assert await prune_all(store) == 0
+    assert (await info(store)).in_use == 1
+    await complete(store, job)
+
+    assert await prune_all(store) == 1
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 1000])
+async def test_keys_are_forgotten_in_batches(store: Store, at_once: int) -> None:
+    for n in range(5):
+        await limit(store, f"set-{n}", active=1)
+        await add(store, limits=(f"used-{n}",))
+        await add(store, "done", limits=(f"done-{n}",))
+    await store.promote_jobs()
+    for job in await claim(store, 9, kinds=("done",)):
+        await complete(store, job)
+
+    assert await prune_all(store, at_once) == 5
+    assert len(await store.list_limits()) == 10
+
+
+async def test_keys_are_forgotten_by_several_at_once_while_they_are_set(
+    store: Store, open_another: OpenAnother
+) -> None:
+    others = [await open_another() for _ in range(3)]
+    for round in range(1, 11):
+        await asyncio.gather(
+            *(other.prune_limits() for other in others),
+            limit(store, active=1),
+            add(others[0], limits=("api",)),
+            add(others[1], limits=("api",)),
+            *(other.promote_jobs() for other in others),
+            *(other.prune_limits() for other in others),
+        )
+        await store.promote_jobs()
+        now = await info(store)
+        assert (now.active, now.in_use, now.held) == (1, 1, 1), round
+        await store.remove_limit("api")
+        await store.promote_jobs()
+        for job in await claim(store, 9):
+            await complete(store, job)
+        pruned = await asyncio.gather(*(prune_all(other) for other in others))
+        assert sum(pruned) + await prune_all(store) == 1
+        assert await store.list_limits() == []
+
+
+async def test_slots_are_not_lost_while_keys_are_forgotten(
+    store: Store, open_another: OpenAnother
+) -> None:
+    """A job that is held and promoted again meanwhile must still be counted."""
+    other, third = await open_another(), await open_another()
+    job_ids = await add_many(store, 20, limits=("api",))
+    await store.promote_jobs()
+
+    async def come_and_go(some: list[str]) -> None:
+        for _ in range(10):
+            await store.pause_jobs(some)
+            await store.resume_jobs(some)
+            await store.promote_jobs(["api"])
+
+    async def prune() -> None:
+        for _ in range(30):
+            await other.prune_limits()
+            await third.prune_limits()
+
+    await asyncio.gather(come_and_go(job_ids[:10]), come_and_go(job_ids[10:]), prune())
+    await store.promote_jobs()
+    assert await counts(store) == {S.READY: 20}
+    await limit(store, active=3)
+    assert await counts(store) == {S.READY: 3, S.HELD: 17}
+
+
 @pytest.mark.requires("many_machines")
 async def test_open_transaction_of_a_caller_keeps_nobody_of_the_key_waiting(
     store: Store, caller: Caller

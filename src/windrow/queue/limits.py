@@ -54,6 +54,11 @@ class Limit:
             return None
         return max(1, math.ceil(self.per_second)) if self.burst is None else self.burst
 
+    @property
+    def is_set(self) -> bool:
+        """Whether somebody said what this key allows."""
+        return self.active is not None or self.per_second is not None or self.weight != 1
+
     def refill(self, now: datetime) -> None:
         """Add the tokens of the time since the last refill.
 

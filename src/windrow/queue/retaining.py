@@ -51,6 +51,7 @@ class Retaining:
     _upkeep: Upkeep
     _holder: str  # the name under which this queue leads
     _is_leader: bool = False
+    _limits_after: str = ""  # where the next look at limit keys begins
     _pruned_at: float = float("-inf")  # by us, or found to be done by somebody else
 
     async def set_retention(
@@ -87,7 +88,8 @@ class Retaining:
         archive: str | os.PathLike[str] | Archive | None = None,
         max_disk_bytes: int | None = None,
     ) -> Pruned:
-        """Remove jobs and groups that are past their time; `tend` does it about once a minute.
+        """Remove jobs and groups that are past their time, and limit keys that nobody uses; `tend`
+        does it about once a minute.
 
         With `archive`, a folder, each job is written there first, one line of JSON. With
         `max_disk_bytes`, jobs go before their time if the database takes more: those that finished
@@ -101,6 +103,8 @@ class Retaining:
             jobs, groups = jobs + pruned.jobs, groups + pruned.groups
             if pruned.is_done:
                 break
+        while await self._prune_limits(PRUNE_BATCH):
+            pass
         if not budget:
             return Pruned(jobs, groups)
         evicted = await self._make_room(budget, write)
@@ -156,11 +160,17 @@ class Retaining:
             if not pruned.is_done:
                 return
             self._pruned_at = seconds
+            await self._prune_limits(TEND_BATCH)
             if self._upkeep.max_disk_bytes:
                 await self._make_room(self._upkeep.max_disk_bytes, write)
         except ArchiveFailed as error:
             self._pruned_at = seconds
             logger.error("old jobs are kept, because they cannot be archived: %s", error)
+
+    async def _prune_limits(self, limit: int) -> bool:
+        """Forget some of the limit keys that nobody uses; whether there are more to look at."""
+        _, self._limits_after = await self.store.prune_limits(self._limits_after, limit)
+        return bool(self._limits_after)
 
     async def _resign(self) -> None:
         """Leave the lead to others now, rather than when its time is over."""

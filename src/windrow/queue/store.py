@@ -274,6 +274,12 @@ class LimitStore(Protocol):
         looked at, the next ones by the next call."""
         ...
 
+    async def prune_limits(self, after: str = "", limit: int = 1000) -> tuple[int, str]:
+        """Forget keys that nothing is set for and that no job is ready, active or held under, of
+        the next `limit` keys behind `after`. How many, and where to go on ("": at an end). Safe if
+        several do it at once, and while jobs with these keys come and go."""
+        ...
+
     async def expire_jobs(self, limit: int = 1000) -> list[Change]:
         """Held jobs (not followers) that have waited longer than they may become `failed`, with an
         error that names their keys."""

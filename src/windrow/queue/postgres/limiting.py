@@ -45,7 +45,12 @@ class Limiting(Verbs):
         await self._transact(do)
 
     async def remove_limit(self, key: str) -> bool:
-        return any(row["was_set"] for row in await self._run("remove_limit", key=key))
+        async def do(work: Work) -> bool:
+            locked = await work.run("lock_limits", keys=[key])
+            await work.run("remove_limit", key=key)
+            return any(_to_limit(row).is_set for row in locked)
+
+        return await self._transact(do)
 
     async def list_limits(self, *, counts_held: bool = True) -> list[LimitInfo]:
         found = await self._run("list_limits", counts_held=counts_held)
@@ -96,6 +101,19 @@ class Limiting(Verbs):
             ended = await work.end_jobs(endings, (JobState.HELD,))
             await work.add_errors([(i, JobError(None, "hold", reasons[i])) for i in ended])
             return [Change(job_id, JobState.HELD, JobState.FAILED) for job_id in ended]
+
+        return await self._transact(do)
+
+    async def prune_limits(self, after: str = "", limit: int = 1000) -> tuple[int, str]:
+        async def do(work: Work) -> tuple[int, str]:
+            found = await work.run("find_idle_limits", after=after, limit=limit)
+            keys = [row["key"] for row in found]
+            # A statement of its own: it sees what was promoted until the keys were locked.
+            counts = await work.run("count_slots", keys=keys, times=[None] * len(keys))
+            used = {row["key"] for row in counts if row["in_use"]}
+            idle = [key for key in keys if key not in used]
+            pruned = await work.run("prune_limits", keys=idle) if idle else ()
+            return len(pruned), keys[-1] if len(keys) == limit else ""
 
         return await self._transact(do)
 

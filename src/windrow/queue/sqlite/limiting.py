@@ -48,7 +48,9 @@ def _demote(work: Work, key: str, count: int) -> None:
 
 
 def remove_limit(work: Work, key: str) -> bool:
-    return any(was_set for (was_set,) in work.rows("remove_limit", {"key": key}))
+    was_set = _read_limits(work, [key])[key].is_set
+    work.run("remove_limit", {"key": key})
+    return was_set
 
 
 def list_limits(work: Work, counts_held: bool) -> list[LimitInfo]:
@@ -172,6 +174,16 @@ def _save(work: Work, limits: dict[str, Limit]) -> None:
             for limit in limits.values()
         ],
     )
+
+
+def prune_limits(work: Work, after: str, limit: int) -> tuple[int, str]:
+    """Forget keys that nothing is set for and no job has; how many, and where to go on."""
+    values = {"after": after, "limit": limit, "now": work.now}
+    keys = [key for (key,) in work.rows("find_idle_limits", values)]
+    counted = _count(work, {key: Limit(key) for key in keys})
+    idle = [key for key in keys if not counted[key].in_use]
+    pruned = work.run("prune_limits", {"keys": to_json(idle)}) if idle else 0
+    return pruned, keys[-1] if len(keys) == limit else ""
 
 
 def expire_jobs(work: Work, limit: int) -> list[Change]:

@@ -262,6 +262,9 @@ class SqliteStore:
             return 0
         return await self._write(lambda work: limiting.promote_jobs(work, keys, limit))
 
+    async def prune_limits(self, after: str = "", limit: int = 1000) -> tuple[int, str]:
+        return await self._write(lambda work: limiting.prune_limits(work, after, limit))
+
     async def expire_jobs(self, limit: int = 1000) -> list[Change]:
         return await self._write(lambda work: limiting.expire_jobs(work, limit))
 

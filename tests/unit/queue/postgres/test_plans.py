@@ -58,6 +58,8 @@ HOT: dict[str, dict[str, Any]] = {
     "find_held": {"keys": ["a", "b"], "wants": [25, 25]},
     "count_slots": {"keys": ["a", "b"], "times": [None, None], "now": None},
     "promote_jobs": {"jobs": json.dumps([{"id": new_id(), "keys": ["a"]}])},
+    "find_idle_limits": {"after": "", "limit": 1000, "now": None},
+    "prune_limits": {"keys": ["a", "b"]},
     "find_overdue": {"limit": 1000, "now": None},
     "list_ready_kinds": {"limit": 100},
     "find_applied": {"ids": _RUNS["ids"], "tokens": _RUNS["tokens"]},

@@ -58,13 +58,13 @@ async def test_putting_waits_for_whoever_is_firing(
         putting = asyncio.create_task(
             store.put_schedule(ScheduleRow(name="tidy", every_seconds=30.0, job=row()))
         )
-        await _until_it_waits(url)
+        await until_it_waits(url)
         assert not putting.done()
     put = await putting
     assert (put.last_at, put.next_at) == (fired_at, fired_at + timedelta(seconds=30))
 
 
-async def _until_it_waits(url: str) -> None:
+async def until_it_waits(url: str) -> None:
     """Until a statement of this database waits for a lock."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     with psycopg.connect(url, autocommit=True) as watcher:

@@ -175,3 +175,15 @@ def test_parked_keys_are_listed_by_their_index(database: sqlite3.Connection) -> 
     steps = plan(database, statement("claim_jobs"))
 
     assert "windrow_job_limit USING INDEX windrow_job_limit_parked" in steps
+
+
+def test_keys_nobody_uses_are_found_in_their_order_and_by_their_held_jobs(
+    database: sqlite3.Connection,
+) -> None:
+    found = plan(database, statement("find_idle_limits"))
+    pruned = plan(database, statement("prune_limits"))
+
+    assert "windrow_job_limit USING PRIMARY KEY (key>?)" in found
+    assert "TEMP B-TREE" not in found
+    assert "windrow_job_limit USING PRIMARY KEY (key=?)" in pruned
+    assert "USING INDEX windrow_job_live_held (fair_key=?)" in pruned

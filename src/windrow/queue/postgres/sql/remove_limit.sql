@@ -1,4 +1,6 @@
--- Forget a key's limits. :key. Returns it if it had any.
--- A row that only kept its turn counts as none, and goes too.
-DELETE FROM windrow.job_limit WHERE key = :key::text
-RETURNING key, active IS NOT NULL OR per_second IS NOT NULL OR weight <> 1 AS was_set
+-- Forget what is set for a key. :key, locked. Its row stays, because slots of its jobs may, which
+-- are counted and removed under its lock; `prune_limits` removes it when they are gone.
+UPDATE windrow.job_limit
+   SET active = NULL, per_second = NULL, burst = NULL, weight = 1, tokens = NULL,
+       refilled_at = NULL, parked_until = NULL
+ WHERE key = :key::text

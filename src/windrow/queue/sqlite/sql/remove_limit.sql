@@ -1,5 +1,6 @@
--- Forget a key's limits. A row that only kept its turn counts as none, and goes too.
+-- Forget what is set for a key. Its row stays while slots of its jobs may; `prune_limits` removes it.
 -- :key
--- Returns was_set.
-DELETE FROM windrow_job_limit WHERE key = :key
-RETURNING active IS NOT NULL OR per_second IS NOT NULL OR weight <> 1
+UPDATE windrow_job_limit
+SET active = NULL, per_second = NULL, burst = NULL, weight = 1, tokens = NULL,
+  refilled_at = NULL, parked_until = NULL
+WHERE key = :key
