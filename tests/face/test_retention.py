@@ -19,7 +19,7 @@ from windrow.clock import FakeClock
 from windrow.errors import ArchiveFailed, InvalidJob, StoreError
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import FOREVER, Retention
-from windrow.queue.retaining import Upkeep
+from windrow.queue.retaining import MAINTENANCE, Upkeep
 from windrow.queue.store import Store
 
 HOUR = 3600
@@ -256,6 +256,22 @@ async def test_of_all_who_tend_a_database_one_prunes(
     assert await store.get_jobs([done.id]) == {}
     await first.tend()
     assert prunes(one) == 5
+
+
+async def test_worker_that_maintains_the_database_prunes_and_is_kept_waiting_by_nobody(
+    store: Store, clock: FakeClock
+) -> None:
+    faulty = FaultyStore(store)
+    queue = Queue(faulty)
+    await queue.tend()
+    assert prunes(faulty) == 1
+    assert await store.elect_leader(MAINTENANCE, "worker", 120)
+    clock.advance(61)
+    await queue.tend()
+    assert prunes(faulty) == 1
+    clock.advance(61)
+    await queue.tend()
+    assert prunes(faulty) == 2
 
 
 async def test_queue_that_is_closed_leaves_the_pruning_to_another(

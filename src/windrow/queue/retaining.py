@@ -20,8 +20,11 @@ from windrow.queue.store import Store
 
 logger = logging.getLogger(__name__)
 
-# The role of the one process that keeps the database tidy, in whatever way it does it.
+# The role of the worker that looks after the whole database, and that of the queue which removes
+# old jobs where no worker does. Two, because the second is held from one prune to the next, and a
+# worker that starts meanwhile must not wait for it.
 MAINTENANCE: Final = "maintenance"
+PRUNING: Final = "pruning"
 PRUNE_SECONDS: Final = 60.0
 # Longer than it takes until the next prune, so that the role stays where it is.
 LEAD_SECONDS: Final = 1.5 * PRUNE_SECONDS
@@ -150,8 +153,7 @@ class Retaining:
         seconds = time.monotonic() if now is None else now.timestamp()
         if seconds - self._pruned_at < PRUNE_SECONDS:
             return
-        self._is_leader = await self.store.elect_leader(MAINTENANCE, self._holder, LEAD_SECONDS)
-        if not self._is_leader:
+        if not await self._elect():
             self._pruned_at = seconds
             return
         write = _archive(self._upkeep.archive_dir)
@@ -172,13 +174,22 @@ class Retaining:
         _, self._limits_after = await self.store.prune_limits(self._limits_after, limit)
         return bool(self._limits_after)
 
+    async def _elect(self) -> bool:
+        """Take the lead in pruning, if no worker has the whole maintenance and no queue has this.
+        For 0 seconds a role is only had if it is free, and is kept from nobody."""
+        is_free = await self.store.elect_leader(MAINTENANCE, self._holder, 0.0)
+        self._is_leader = is_free and await self.store.elect_leader(
+            PRUNING, self._holder, LEAD_SECONDS
+        )
+        return self._is_leader
+
     async def _resign(self) -> None:
         """Leave the lead to others now, rather than when its time is over."""
         if not self._is_leader:
             return
         self._is_leader = False
         try:
-            await self.store.resign_leader(MAINTENANCE, self._holder)
+            await self.store.resign_leader(PRUNING, self._holder)
         except StoreError as error:
             logger.info("the lead is left to its time: %s", error)
 

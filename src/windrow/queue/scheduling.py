@@ -8,14 +8,7 @@ from typing import Any
 
 from windrow.errors import InvalidJob, InvalidSchedule
 from windrow.queue.checks import SizeLimits, check_name, check_seconds, to_row
-from windrow.queue.job import (
-    DEFAULT_MAX_ATTEMPTS,
-    DEFAULT_MAX_CRASHES,
-    DEFAULT_PRIORITY,
-    DEFAULT_QUEUE,
-    NewJob,
-    OnConflict,
-)
+from windrow.queue.job import DEFAULT_PRIORITY, NewJob, OnConflict
 from windrow.queue.records import CatchUp, Schedule, ScheduleRow
 from windrow.queue.schedule import check_catch_up, check_timing
 from windrow.queue.store import Store
@@ -36,18 +29,18 @@ class Scheduling:
         timezone: str = "UTC",
         jitter: float | timedelta | None = None,
         catch_up: CatchUp = "one",
-        queue: str = DEFAULT_QUEUE,
+        queue: str | None = None,
         priority: int = DEFAULT_PRIORITY,
         unique: str | None = None,
         on_conflict: OnConflict = "return",
         tenant: str | None = None,
         headers: Mapping[str, Any] | None = None,
         tags: Sequence[str] = (),
-        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
-        max_crashes: int = DEFAULT_MAX_CRASHES,
+        max_attempts: int | None = None,
+        max_crashes: int | None = None,
         lease: float | timedelta | None = None,
         retention: float | timedelta | None = None,
-        limits: Sequence[str] = (),
+        limits: Sequence[str] | None = None,
         max_hold: float | timedelta | None = None,
     ) -> Schedule:
         """Enqueue such a job again and again: `every` so many seconds, or by a `cron` line in a

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from windrow.queue.retaining import MAINTENANCE
 from windrow.queue.store import Store
 from windrow.worker.service import Service
 
-ROLE: Final = "maintenance"
 TERM_SECONDS: Final = 3.0
 RENEW_SECONDS: Final = 1.0
 
@@ -22,7 +22,7 @@ class Leader(Service):
 
     async def run_once(self) -> float:
         try:
-            self.is_leader = await self._store.elect_leader(ROLE, self._holder, TERM_SECONDS)
+            self.is_leader = await self._store.elect_leader(MAINTENANCE, self._holder, TERM_SECONDS)
         except BaseException:
             self.is_leader = False
             raise
@@ -31,7 +31,7 @@ class Leader(Service):
     async def resign(self) -> None:
         if self.is_leader:
             self.is_leader = False
-            await self._store.resign_leader(ROLE, self._holder)
+            await self._store.resign_leader(MAINTENANCE, self._holder)
 
 
 class LedService(Service):
