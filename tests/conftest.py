@@ -9,14 +9,17 @@ time on a database of its own, copied from one that was migrated once. `pgbounce
 store behind a pooler in transaction mode; unless told otherwise, the conformance tests run there
 too, apart from the long ones. `prepared` is the same with prepared statements, for a pgbouncer that
 can keep them (1.21 or newer), and only where `--store` asks for it.
+
+A broker takes long to start, so it is only started for tests that have `rabbitmq` in their id.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,7 +27,7 @@ from typing import Any, Protocol
 import hypothesis
 import pytest
 
-from tests import pgbouncer
+from tests import pgbouncer, rabbitmq
 from tests.callers import CALLERS
 from tests.pgbouncer import Bouncer, find_pgbouncer
 from tests.postgres_server import (
@@ -34,6 +37,7 @@ from tests.postgres_server import (
     database_name,
     drop_database,
 )
+from tests.rabbitmq import Broker, find_rabbitmq
 from windrow.clock import Clock, FakeClock
 from windrow.queue.store import Store, open_store
 
@@ -43,6 +47,7 @@ POOLED = ("pgbouncer", "prepared")
 CONFORMANCE = Path(__file__).parent / "conformance"
 SERVER = pytest.StashKey[Server]()
 BOUNCER = pytest.StashKey[Bouncer]()
+BROKER = pytest.StashKey[Broker]()
 
 # "ci" draws the same examples every time; WINDROW_HYPOTHESIS=explore looks for new ones.
 hypothesis.settings.register_profile("ci", derandomize=True, print_blob=True, deadline=None)
@@ -104,9 +109,21 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["postgres_url"] = _running_server(node.config).url()
     bouncer = _running_bouncer(node.config)
     node.workerinput["pgbouncer_url"] = bouncer.url(pgbouncer.CONSOLE) if bouncer else None
+    broker = _broker(node.config)
+    node.workerinput["rabbitmq_url"] = broker.url if broker else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
+    """Runs in the xdist controller, before the first test does."""
+    broker = _broker(node.config)
+    if broker and any("rabbitmq" in test_id for test_id in ids):
+        broker.launch()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    if broker := config.stash.get(BROKER, None):
+        broker.stop()
     if bouncer := config.stash.get(BOUNCER, None):
         bouncer.stop()
     if server := config.stash.get(SERVER, None):
@@ -130,6 +147,13 @@ def _running_bouncer(config: pytest.Config) -> Bouncer | None:
     return config.stash.get(BOUNCER, None)
 
 
+def _broker(config: pytest.Config) -> Broker | None:
+    """The broker, launched or not; None where the program is not installed."""
+    if BROKER not in config.stash and (program := find_rabbitmq()):
+        config.stash[BROKER] = Broker(program)
+    return config.stash.get(BROKER, None)
+
+
 @pytest.fixture(scope="session")
 def postgres_url(request: pytest.FixtureRequest) -> str:
     """The maintenance database, as a superuser: the place to create databases from."""
@@ -147,6 +171,40 @@ def pgbouncer_url(request: pytest.FixtureRequest) -> str:
         bouncer = _running_bouncer(request.config)
         url = bouncer.url(pgbouncer.CONSOLE) if bouncer else None
     return url or pytest.skip(pgbouncer.MISSING)
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_url(request: pytest.FixtureRequest) -> str:
+    """A broker that answers."""
+    handed_down: dict[str, str | None] | None = getattr(request.config, "workerinput", None)
+    if handed_down:
+        url = handed_down["rabbitmq_url"]
+    elif broker := _broker(request.config):
+        broker.launch()
+        url = broker.url
+    else:
+        url = None
+    if url is None:
+        pytest.skip(rabbitmq.MISSING)
+    rabbitmq.wait_for(url)
+    return url
+
+
+@pytest.fixture
+def exchange() -> str:
+    """An exchange of the test's own."""
+    return f"test-{secrets.token_hex(8)}"
+
+
+@pytest.fixture
+def rabbitmq_notifier(rabbitmq_url: str, exchange: str) -> str:
+    return f"{rabbitmq_url}?exchange={exchange}"
+
+
+@pytest.fixture
+def notifier() -> str | None:
+    """Who wakes sleepers, if not the database; tests of others have a fixture of their own."""
+    return None
 
 
 @pytest.fixture
@@ -252,13 +310,18 @@ def direct_url(tested_store: str) -> str | None:
 
 @pytest.fixture
 async def open_another(
-    store_url: str, direct_url: str | None, clock: FakeClock
+    store_url: str, direct_url: str | None, clock: FakeClock, notifier: str | None
 ) -> AsyncIterator[OpenAnother]:
     """Call it for one more store, with connections of its own, on the test's database."""
     async with AsyncExitStack() as stack:
 
         async def open_it(with_clock: Clock | None = None) -> Store:
-            opened = await open_store(store_url, clock=with_clock or clock, direct_url=direct_url)
+            opened = await open_store(
+                store_url,
+                clock=with_clock or clock,
+                direct_url=direct_url,
+                notifier=notifier,
+            )
             stack.push_async_callback(opened.close)
             return opened
 

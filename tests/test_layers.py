@@ -37,6 +37,7 @@ DRIVERS: dict[str, tuple[str, ...]] = {
     "asyncpg": ("queue/postgres/", "queue/transactions.py"),
     "psycopg": ("queue/transactions.py",),
     "sqlalchemy": ("queue/transactions.py",),
+    "aio_pika": ("queue/rabbitmq/",),
 }
 
 

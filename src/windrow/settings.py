@@ -30,6 +30,11 @@ class Settings:
     database_direct_url: str = _setting(
         "", "The same database past a pooler, for LISTEN; empty: database_url leads there directly"
     )
+    notifier: str = _setting(
+        "",
+        "Who wakes sleeping workers: postgres (NOTIFY), polling or amqp://… (RabbitMQ); empty: the "
+        "database itself",
+    )
     max_payload_bytes: int = _setting(4 * 1024 * 1024, "The largest payload taken, as JSON")
     max_result_bytes: int = _setting(64 * 1024 * 1024, "The largest result taken, as JSON")
     archive_dir: str = _setting(

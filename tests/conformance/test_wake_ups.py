@@ -29,6 +29,9 @@ from tests.postgres_server import database_name, with_database
 from windrow.clock import FakeClock
 from windrow.queue.store import Store
 
+# A commit that is not the store's own is told by the database, and by no other notifier.
+by_the_database = pytest.mark.parametrize("notifier", [None], ids=["own"])
+
 LONG = 20.0  # seconds; only a failing test waits for it
 SHORT = 0.05
 
@@ -40,6 +43,11 @@ def direct_url(tested_store: str, store_url: str, request: pytest.FixtureRequest
         return None
     server_url: str = request.getfixturevalue("postgres_url")
     return with_database(server_url, database_name(store_url))
+
+
+@pytest.fixture(params=["own", "rabbitmq"])
+def notifier(request: pytest.FixtureRequest) -> str | None:
+    return request.getfixturevalue("rabbitmq_notifier") if request.param == "rabbitmq" else None
 
 
 async def test_a_sleeper_is_woken_by_an_insert_of_another_store(
@@ -237,6 +245,7 @@ async def test_no_job_is_slept_over_while_others_insert(
     assert (await asyncio.gather(feed(), work()))[1] == wanted
 
 
+@by_the_database
 @pytest.mark.requires("transactional_insert")
 async def test_a_callers_transaction_wakes_when_it_commits_and_not_before(
     store: Store, caller: Caller
@@ -248,6 +257,7 @@ async def test_a_callers_transaction_wakes_when_it_commits_and_not_before(
         assert await bell.wait(LONG)
 
 
+@by_the_database
 @pytest.mark.requires("transactional_insert")
 async def test_a_sleeper_that_comes_during_a_callers_transaction_is_woken_by_its_commit(
     store: Store, caller: Caller

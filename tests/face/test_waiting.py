@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Sequence
 
 import pytest
 
@@ -18,6 +19,13 @@ from windrow.queue.store import Store
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "FIRST_WAIT", 0.005)
+
+
+@pytest.fixture(params=["own", "polling", "rabbitmq"])
+def notifier(request: pytest.FixtureRequest) -> str | None:
+    if request.param == "rabbitmq":
+        return request.getfixturevalue("rabbitmq_notifier")
+    return None if request.param == "own" else "polling"
 
 
 async def test_waiting_returns_the_ended_job_with_its_result(
@@ -44,11 +52,21 @@ async def test_many_are_waited_for_at_once_whatever_their_end(queue: Queue) -> N
     assert [ended[job_id].state for job_id in made] == ["completed", "failed", "cancelled"]
 
 
-async def test_a_job_removed_while_it_is_waited_for_is_told_as_raced_out(queue: Queue) -> None:
+async def test_a_job_removed_while_it_is_waited_for_is_told_as_raced_out(
+    queue: Queue, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_looked = asyncio.Event()
+    get_states = store.get_states
+
+    async def look(ids: Sequence[str]) -> dict[str, JobState]:
+        found = await get_states(ids)
+        has_looked.set()
+        return found
+
+    monkeypatch.setattr(store, "get_states", look)
     made = await queue.enqueue("work")
     waiter = asyncio.create_task(queue.wait(made.id, timeout=30))
-    for _ in range(3):
-        await asyncio.sleep(0.02)
+    await has_looked.wait()
     await queue.delete(made.id)
     with pytest.raises(JobRacedOut, match="Job raced out while waiting for it"):
         await waiter

@@ -41,7 +41,9 @@ def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None
 
     async def work() -> None:
         settings = load_settings({"database_url": database})
-        found = await database_status(settings.database_url, settings.database_direct_url)
+        found = await database_status(
+            settings.database_url, settings.database_direct_url, settings.notifier
+        )
         if as_json:
             print_json(found)
         else:

@@ -77,18 +77,21 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting):
         max_disk_bytes: int | None = None,
         clock: Clock | None = None,
         direct_url: str | None = None,
+        notifier: str | None = None,
     ) -> Opening:
         """Open a queue: `async with Queue.open(url) as queue`, or `await` it and close it yourself.
 
         A SQLite database is made and upgraded by itself; on Postgres that is `windrow db migrate`,
         or `migrate=True`. `archive_dir` and `max_disk_bytes` are those of `prune`.
-        `direct_url` is the same Postgres past a pooler, for LISTEN.
+        `direct_url` is the same Postgres past a pooler, for LISTEN. `notifier` says who wakes those
+        that sleep: the database (`postgres`, or None on either), an `amqp://` broker, or nobody
+        (`polling`).
         """
         limits = SizeLimits(max_payload, max_result)
         upkeep = Upkeep(archive_dir, max_disk_bytes)
 
         async def opened() -> Queue:
-            store = await open_store(url, clock=clock, direct_url=direct_url)
+            store = await open_store(url, clock=clock, direct_url=direct_url, notifier=notifier)
             try:
                 should_migrate = (
                     not store.capabilities.many_machines if migrate is None else migrate

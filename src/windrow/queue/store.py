@@ -40,6 +40,7 @@ from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell
 from windrow.queue.job import Job, JobState
+from windrow.queue.notifying import open_notifier
 from windrow.queue.records import (
     Archive,
     Change,
@@ -438,19 +439,28 @@ class Store(
 
 
 async def open_store(
-    url: str, *, clock: Clock | None = None, direct_url: str | None = None
+    url: str,
+    *,
+    clock: Clock | None = None,
+    direct_url: str | None = None,
+    notifier: str | None = None,
 ) -> Store:
     """Connect to the store a URL names. The tables are checked or made by `Queue.open`.
-    `direct_url` is the same Postgres past a pooler, for LISTEN."""
+    `direct_url` is the same Postgres past a pooler, for LISTEN; `notifier` who wakes sleepers
+    instead of the database."""
     scheme = url.partition(":")[0]
     if scheme == "sqlite":
         from windrow.queue.sqlite.store import SqliteStore
 
-        return await SqliteStore.open(url, clock=clock or Clock())
+        told = open_notifier(notifier, scheme)
+        return await SqliteStore.open(url, clock=clock or Clock(), notifier=told)
     if scheme in ("postgresql", "postgres"):
         from windrow.queue.postgres.store import PostgresStore
 
-        return await PostgresStore.open(url, clock=clock or Clock(), direct_url=direct_url)
+        told = open_notifier(notifier, scheme)
+        return await PostgresStore.open(
+            url, clock=clock or Clock(), direct_url=direct_url, notifier=told
+        )
     raise ConfigError(
         f"cannot open {url!r}: use sqlite:///path/to/jobs.db or postgresql://user@host/database"
     )

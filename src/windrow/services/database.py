@@ -33,9 +33,11 @@ async def migrate_database(url: str) -> list[str]:
         await store.close()
 
 
-async def database_status(url: str, direct_url: str | None = None) -> DatabaseStatus:
+async def database_status(
+    url: str, direct_url: str | None = None, notifier: str | None = None
+) -> DatabaseStatus:
     """Schema version, whether it fits this Windrow, the queues, and whether wake-ups arrive."""
-    store = await open_store(url, direct_url=direct_url)
+    store = await open_store(url, direct_url=direct_url, notifier=notifier)
     try:
         version = await store.schema_version()
         try:

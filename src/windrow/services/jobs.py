@@ -20,6 +20,7 @@ def open_queue(settings: Settings) -> Opening:
         archive_dir=settings.archive_dir or None,
         max_disk_bytes=settings.max_disk_bytes or None,
         direct_url=settings.database_direct_url or None,
+        notifier=settings.notifier or None,
     )
 
 

@@ -159,9 +159,9 @@ class Finishing(Verbs):
 
     async def _complete(self, values: dict[str, Any]) -> Sequence[Any]:
         rows = await self._run("complete_jobs", **values)
-        if rows:
-            self._claimer.floors.drop(rows[0]["ready_queues"])
-        return [row["id"] for row in rows]
+        done = [row["id"] for row in rows]
+        self._tell(rows[0]["ready_queues"] if rows else (), done)
+        return done
 
     async def _complete_and_claim(
         self, values: dict[str, Any], claim: Claim
@@ -176,7 +176,7 @@ class Finishing(Verbs):
             raise
         summary = rows.pop()
         jobs = self._claimer.note(rows, look, claim)
-        self._claimer.floors.drop(summary["ready_queues"])
+        self._tell(summary["ready_queues"], summary["done_ids"])
         if look.may_have_more(len(jobs)):
             rest = replace_limit(claim, claim.limit - len(jobs))
             jobs = sorted(jobs + await self._claim(rest), key=place_of)

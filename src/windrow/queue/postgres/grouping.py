@@ -70,6 +70,8 @@ class Grouping(Verbs):
         await self._run("resume_group", id=group_id)
         # Its jobs may be in any queue, before the place up to which it was claimed.
         self._claimer.floors.drop_all()
+        if self._notifier is not None:
+            self._tell(row["queue"] for row in await self._run("list_ready_queues"))
         return await self._must_get(group_id)
 
     async def cancel_group(self, group_id: str, reason: str) -> Group:

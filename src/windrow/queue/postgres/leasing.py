@@ -55,7 +55,7 @@ class Leasing(Verbs):
     async def stage_jobs(self, limit: int = 1000) -> int:
         staged = await self._run("stage_jobs", limit=limit)
         promoted = await self._run("promote_followers", keys=None, limit=limit)
-        self._claimer.floors.drop(row["queue"] for row in (*staged, *promoted))
+        self._tell(row["queue"] for row in (*staged, *promoted))
         moved: int = sum(row["n"] for row in staged) + len(promoted)
         return moved
 

@@ -214,11 +214,22 @@ class Listening(Verbs):
         return self._listen(end_of(known), "add_waiters", job_ids=known)
 
     async def check_wake_ups(self) -> str | None:
+        if self._notifier is not None:
+            return await self._notifier.check()
         await self._listener.start()
         return self._listener.problem
 
+    def _listen(
+        self, wish: Wish, statement: str, **values: Any
+    ) -> AbstractAsyncContextManager[Bell]:
+        if self._notifier is not None:
+            return self._notifier.listen(wish)
+        return self._listen_here(wish, statement, values)
+
     @asynccontextmanager
-    async def _listen(self, wish: Wish, statement: str, **values: Any) -> AsyncIterator[Bell]:
+    async def _listen_here(
+        self, wish: Wish, statement: str, values: dict[str, Any]
+    ) -> AsyncIterator[Bell]:
         is_listening = await self._listener.start()
         sleeper = new_id()
 

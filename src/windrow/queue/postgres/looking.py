@@ -107,7 +107,7 @@ class Looking(Verbs):
 
     async def resume_queue(self, name: str) -> None:
         await self._run("resume_queue", name=name)
-        self._claimer.floors.drop([name])
+        self._tell([name])
 
     async def set_queue(self, name: str, max_depth: int | None, on_full: OnFull) -> None:
         await self._run("set_queue", name=name, max_depth=max_depth, on_full=on_full)

@@ -17,7 +17,8 @@ from typing import Any, Final, Self
 
 from windrow.clock import Clock
 from windrow.errors import GroupEnded, GroupNotFound
-from windrow.queue.job import Job
+from windrow.queue.job import Job, JobState
+from windrow.queue.notifying import Notifier
 from windrow.queue.postgres.bounding import find_bounds, keep_bounds
 from windrow.queue.postgres.changing import Changing
 from windrow.queue.postgres.connection import Database
@@ -73,15 +74,24 @@ class PostgresStore(
     )
 
     @classmethod
-    async def open(cls, url: str, *, clock: Clock, direct_url: str | None = None) -> Self:
+    async def open(
+        cls,
+        url: str,
+        *,
+        clock: Clock,
+        direct_url: str | None = None,
+        notifier: Notifier | None = None,
+    ) -> Self:
         """Connect; the tables are made by `migrate`. `direct_url` leads past a pooler."""
-        store = cls(await Database.open(url), clock)
+        store = cls(await Database.open(url), clock, notifier)
         store._listener = Listener(store._database, listening_address(url, direct_url))
         return store
 
     async def close(self) -> None:
         await self._listener.close()
         await self._database.close()
+        if self._notifier is not None:
+            await self._notifier.close()
 
     async def insert_jobs(self, rows: Sequence[JobRow], *, tx: Any = None) -> list[Inserted]:
         if not rows:
@@ -102,6 +112,8 @@ class PostgresStore(
             inserted = await self._insert_in_rounds(rows)
         for row, one in zip(rows, inserted, strict=True):
             self._claimer.floors.drop_behind(row.queue, row.priority, one.seq)
+        if self._notifier is not None:
+            self._notifier.tell(with_work(rows, inserted), ())
         return inserted
 
     async def _insert_plain(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
@@ -155,6 +167,15 @@ def groups_named(rows: Sequence[JobRow], inserted: Sequence[Inserted]) -> list[s
             if row.group is not None and not (one.outcome == "existing" and one.id == row.id)
         )
     )
+
+
+def with_work(rows: Sequence[JobRow], inserted: Sequence[Inserted]) -> set[str]:
+    """The queues that got jobs to claim, or to let go if there is room."""
+    return {
+        row.queue
+        for row, one in zip(rows, inserted, strict=True)
+        if one.outcome in ("inserted", "replaced") and one.state in (JobState.READY, JobState.HELD)
+    }
 
 
 async def _require_open(executor: Executor, groups: list[str]) -> None:

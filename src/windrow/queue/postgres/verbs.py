@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from windrow.clock import Clock
+from windrow.queue.notifying import Notifier
 from windrow.queue.postgres.claiming import Claimer
 from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.rows import Row, sql
@@ -17,10 +18,11 @@ ALL = 2**31 - 1
 
 
 class Verbs:
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, notifier: Notifier | None = None) -> None:
         self.clock = clock
         self._database = database
         self._claimer = Claimer()
+        self._notifier = notifier
 
     async def _run(self, name: str, /, **values: Any) -> list[Row]:
         """Run one statement, which commits by itself."""
@@ -40,12 +42,20 @@ class Verbs:
         return result
 
     async def _after_commit(self, work: Work) -> None:
-        self._claimer.floors.drop(work.ready_queues)
+        self._tell(work.ready_queues, work.ended)
         await self._promote_again(work.followed_keys)
 
     async def _promote_again(self, keys: set[str]) -> None:
         """A follower may have been inserted just while its holder ended, neither seeing the other.
         Now both have committed, so another look finds it."""
         if keys:
-            for row in await self._run("promote_followers", keys=sorted(keys), limit=ALL):
-                self._claimer.floors.drop([row["queue"]])
+            promoted = await self._run("promote_followers", keys=sorted(keys), limit=ALL)
+            self._tell({row["queue"] for row in promoted})
+
+    def _tell(self, queues: Iterable[str], ended: Iterable[Any] = ()) -> None:
+        """What was committed just now: jobs of these queues may be claimable, also before the place
+        up to which was claimed, and these jobs have ended."""
+        names = set(queues)
+        self._claimer.floors.drop(names)
+        if self._notifier is not None:
+            self._notifier.tell(names, map(str, ended))

@@ -76,6 +76,7 @@ class Work:
         self.now = now
         self.executor = executor
         self.ready_queues: set[str] = set()  # where jobs became claimable, behind a claim's floor
+        self.ended: set[str] = set()
         self.followed_keys: set[str] = set()  # that have a new follower
         self._deltas: dict[str, Delta] = {}
         self._freed_keys: set[str] = set()
@@ -136,7 +137,9 @@ class Work:
             self.key_freed(None if row["is_follower"] else row["unique_key"])
             if row["root_of"] is not None and after is not JobState.COMPLETED:
                 self._orphaned[str(row["root_of"])] = row["error"] or f"its root job is {after}"
-        return {str(row["id"]): row for row in ended}
+        by_id = {str(row["id"]): row for row in ended}
+        self.ended.update(by_id)
+        return by_id
 
     async def add_errors(self, errors: Sequence[tuple[str, JobError]]) -> None:
         if errors:

@@ -68,6 +68,8 @@ def pause_group(work: Work, group_id: str) -> Group:
 
 def resume_group(work: Work, group_id: str) -> Group:
     work.run("resume_group", {"id": group_id})
+    # Its jobs may lie in any queue.
+    work.ready_queues.update(queue for (queue,) in work.rows("list_ready_queues", {}))
     return _read(work, group_id)
 
 

@@ -146,3 +146,8 @@ def list_errors(work: Work, queue: str | None, limit: int) -> list[ErrorCount]:
         ErrorCount(error, count, to_time(first_at), to_time(last_at), example)
         for error, count, first_at, last_at, example in rows
     ]
+
+
+def resume_queue(work: Work, name: str) -> None:
+    work.run("resume_queue", {"name": name})
+    work.ready_queues.add(name)

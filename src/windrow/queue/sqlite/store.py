@@ -17,6 +17,7 @@ from windrow.queue.bells import Bell, end_of, work_in
 from windrow.queue.copying import Parcel, QueueRow, Receipt
 from windrow.queue.job import Job, JobState
 from windrow.queue.migrate import check_version
+from windrow.queue.notifying import Notifier
 from windrow.queue.records import (
     Archive,
     Change,
@@ -82,26 +83,31 @@ class SqliteStore:
         transactional_insert=True, reads_in_transaction=False, many_machines=False
     )
 
-    def __init__(self, location: Location, writer: Writer, clock: Clock) -> None:
+    def __init__(
+        self, location: Location, writer: Writer, clock: Clock, notifier: Notifier | None
+    ) -> None:
         self.clock = clock
         self._location = location
         self._writer = writer
         self._readers = Readers(location)
         self._watch = watch_of(location)
+        self._notifier = notifier
         self._held_after = ""  # where the next look at all keys of held jobs begins
 
     @classmethod
-    async def open(cls, url: str, *, clock: Clock) -> SqliteStore:
+    async def open(cls, url: str, *, clock: Clock, notifier: Notifier | None = None) -> SqliteStore:
         location = parse_url(url)
         try:
             writer = await Writer.open(location)
         except sqlite3.Error as error:
             raise translate(error, location.path) from error
-        return cls(location, writer, clock)
+        return cls(location, writer, clock, notifier)
 
     async def close(self) -> None:
         await self._writer.close()
         await self._readers.close()
+        if self._notifier is not None:
+            await self._notifier.close()
 
     async def _write(self, verb: Callable[[Work], T]) -> T:
         """Run a verb in a transaction of the writer, with all that follows from it."""
@@ -118,6 +124,8 @@ class SqliteStore:
         def ring() -> None:
             for work in works:
                 self._watch.belfry.ring(work.ready_queues, work.ended)
+                if self._notifier is not None:
+                    self._notifier.tell(work.ready_queues, work.ended)
 
         try:
             return await self._writer.run(run, ring)
@@ -178,13 +186,13 @@ class SqliteStore:
     # Wake-ups
 
     def listen_for_work(self, queues: Sequence[str] | None) -> AbstractAsyncContextManager[Bell]:
-        return self._watch.listen(work_in(queues))
+        return self._watch.listen(work_in(queues), self._notifier)
 
     def listen_for_ends(self, job_ids: Sequence[str]) -> AbstractAsyncContextManager[Bell]:
-        return self._watch.listen(end_of(job_ids))
+        return self._watch.listen(end_of(job_ids), self._notifier)
 
     async def check_wake_ups(self) -> str | None:
-        return await self._watch.check()
+        return await (self._notifier or self._watch).check()
 
     # Jobs from outside
 
@@ -230,7 +238,7 @@ class SqliteStore:
         await self._write(lambda work: work.run("pause_queue", {"name": name}))
 
     async def resume_queue(self, name: str) -> None:
-        await self._write(lambda work: work.run("resume_queue", {"name": name}))
+        await self._write(lambda work: looking.resume_queue(work, name))
 
     async def set_queue(self, name: str, max_depth: int | None, on_full: OnFull) -> None:
         values = {"name": name, "max_depth": max_depth, "on_full": on_full}

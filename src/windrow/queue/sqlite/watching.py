@@ -16,11 +16,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from typing import Final
 from weakref import WeakValueDictionary
 
 from windrow.queue.bells import Belfry, Bell, Wish
+from windrow.queue.notifying import Notifier
 from windrow.queue.sqlite.connection import connect
 from windrow.queue.sqlite.location import Location
 from windrow.queue.sqlite.rows import to_json
@@ -88,14 +89,19 @@ class Watch:
         self._held: Counter[str] = Counter()  # by queue, when last looked at
 
     @asynccontextmanager
-    async def listen(self, wish: Wish) -> AsyncIterator[Bell]:
-        bell = Bell()
-        self.belfry.hang(bell, wish)
-        try:
-            await self._start()
+    async def listen(self, wish: Wish, notifier: Notifier | None = None) -> AsyncIterator[Bell]:
+        """A bell for what is wished. With a notifier it is that which brings word from other
+        processes, and nobody looks at the file."""
+        async with AsyncExitStack() as stack:
+            if notifier is not None:
+                bell = await stack.enter_async_context(notifier.listen(wish))
+            else:
+                bell = Bell()
+            self.belfry.hang(bell, wish)
+            stack.callback(self.belfry.take_down, bell)
+            if notifier is None:
+                await self._start()
             yield bell
-        finally:
-            self.belfry.take_down(bell)
 
     async def check(self) -> str | None:
         """Why what other processes do is not noticed; None if it is."""

@@ -1,0 +1,1 @@
+"""RabbitMQ as the carrier of wake-ups."""
