@@ -11,16 +11,20 @@ import asyncio
 import json
 import random
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
 from tests.builders import completion, row, snooze, wish
+from windrow.clock import Clock
 from windrow.errors import QueueFull
 from windrow.queue.job import Job, JobState
 from windrow.queue.limits import make_room
 from windrow.queue.store import Store, open_store
 
+HOUR = 3600
 LARGEST_BATCH = 25
 IDLE_SECONDS = 0.02
 
@@ -122,6 +126,55 @@ async def insert_bounded(store: Store, *, tries: int) -> None:
             continue
         taken += 1
     say(taken)
+
+
+async def fire(store: Store, *, seconds: float) -> None:
+    """Fire schedules, a few at a time, up to the slots of so many seconds from now; tell what
+    became of them."""
+    until = datetime.now(UTC) + timedelta(seconds=seconds)
+    outcomes: Counter[str] = Counter()
+    while True:
+        fired = await store.fire_schedules(2)
+        outcomes.update(one.outcome for one in fired)
+        if not fired:
+            next_at = min(one.next_at for one in await store.list_schedules())
+            if next_at > until:
+                break
+            await asyncio.sleep(IDLE_SECONDS)
+    say(outcomes)
+
+
+async def come_and_go(store: Store, *, seed: int, rounds: int) -> None:
+    """Insert jobs and run most of them. Tell which are to stay and which expire as they end."""
+    stay, expire = [], []
+    for _ in range(rounds):
+        brief = [row(queue=f"q{seed}", priority=9, retention_seconds=0) for _ in range(20)]
+        long = [row(queue=f"q{seed}", retention_seconds=5 * HOUR) for _ in range(10)]
+        await store.insert_jobs([*brief, *long])
+        jobs = await store.claim_jobs(wish(25, f"q{seed}", worker=f"worker-{seed}"))
+        await store.finish_jobs([completion(job, {"by": job.id}) for job in jobs])
+        ended = {job.id for job in jobs}
+        expire += [new.id for new in brief if new.id in ended]
+        stay += [new.id for new in [*brief, *long] if new.id not in set(expire)]
+    say({"stay": stay, "expire": expire})
+
+
+async def prune(store: Store, *, batch: int) -> None:
+    """Prune as if it were two hours later, until told to stop; tell how many jobs it removed."""
+    told = asyncio.create_task(asyncio.to_thread(sys.stdin.readline))
+    store.clock = LaterClock()
+    removed = 0
+    while not told.done():
+        removed += (await store.prune_jobs(batch)).jobs
+        await asyncio.sleep(0)
+    say(removed)
+
+
+class LaterClock(Clock):
+    """Two hours ahead: what expires now is past its time, and past the hour it may stay longer."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(hours=2)
 
 
 def say(what: Any) -> None:
