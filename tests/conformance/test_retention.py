@@ -46,7 +46,7 @@ DAY = 24 * HOUR
 SLACK = HOUR
 BIG = "x" * 1_100_000  # a result that is kept as a blob
 
-TABLES = ("job_payload", "job_error", "job_progress", "blob", "job_group")
+TABLES = ("job_payload", "job_error", "job_step", "job_progress", "blob", "job_group")
 
 
 async def prune(store: Store, **options: Any) -> Pruned:

@@ -42,7 +42,7 @@ def test_every_method_of_the_queue_is_there_and_blocks(store_url: str) -> None:
                 assert not inspect.iscoroutinefunction(getattr(queue, name)), method
 
 
-def test_job_tx_blocks_too(store_url: str) -> None:
+def test_job_tx_blocks_too(store_url: str, store_name: str) -> None:
     with Queue.sync(store_url) as queue:
         queue.enqueue("work")
         lease = queue.claim()
@@ -50,6 +50,8 @@ def test_job_tx_blocks_too(store_url: str) -> None:
         job.tx.execute("CREATE TABLE mine (n integer)")
         lease.complete(job)
         assert queue.get(job.id).state == JobState.COMPLETED
+    with connect(store_name, store_url) as connection:
+        assert connection.execute("SELECT * FROM mine").fetchall() == []
 
 
 def test_threads_share_one_queue(store_url: str) -> None:

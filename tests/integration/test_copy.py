@@ -57,7 +57,7 @@ from windrow.services.database import database_status
 DIRECTIONS = ("sqlite to postgres", "postgres to sqlite")
 ROUNDS = 10
 BIG = "x" * 1_500_000
-NOT_KEPT = {"seq", "lease_token", "tx", "_payload", "_result"}
+NOT_KEPT = {"seq", "lease_token", "tx", "leased_run", "_payload", "_result"}
 
 
 @pytest.fixture(params=DIRECTIONS)
@@ -111,7 +111,10 @@ async def fill(store: Store) -> dict[str, Job]:
     await accept(store, attempt(await claim_one(store), message="first"))
     await fail(store, await claim_one(store), "second\nline")
     await add(store, "tried", priority=98)
-    await accept(store, attempt(await claim_one(store), delay=500))
+    tried = await claim_one(store)
+    for name, result in (("fetch", '{"n": 1.50}'), ("big", f'"{BIG}"'), ("nothing", "null")):
+        await store.save_step(tried.id, tried.lease_token or "", name, result)
+    await accept(store, attempt(tried, delay=500))
     await store.cancel_jobs([await add(store, "unwanted")], "no longer")
     found = await store.list_jobs(EVERYTHING, limit=1000)
     return await store.get_jobs(ids(found))
@@ -131,10 +134,14 @@ def _text(value: Any) -> Any:
 async def test_everything_of_a_job_survives(both: tuple[Store, Store]) -> None:
     source, target = both
     before = await fill(source)
+    steps = {job_id: await source.get_steps(job_id) for job_id in before}
+    assert sorted(map(len, steps.values()))[-2:] == [0, 3]
 
     report = await move(source, target)
 
     after = await target.get_jobs(list(before))
+    assert {job_id: await target.get_steps(job_id) for job_id in before} == steps
+    assert not any([await source.get_steps(job_id) for job_id in before])
     assert {i: kept(job) for i, job in after.items()} == {i: kept(j) for i, j in before.items()}
     assert await source.list_jobs(EVERYTHING) == []
     assert report.is_over

@@ -23,7 +23,16 @@ from windrow.queue.job import Job
 
 # Of the run that a finished job no longer has, and what is written as `payload` and `result`.
 _LEFT_OUT: Final = frozenset(
-    {"tx", "worker", "lease_token", "lease_expires_at", "stop_as", "payload_json", "result_json"}
+    {
+        "tx",
+        "leased_run",
+        "worker",
+        "lease_token",
+        "lease_expires_at",
+        "stop_as",
+        "payload_json",
+        "result_json",
+    }
 )
 _NAMES: Final = tuple(
     field.name

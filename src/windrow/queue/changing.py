@@ -34,9 +34,11 @@ class Changing(Looking):
         changes = await self.store.cancel_jobs([job_id], clean_text(reason))
         return _accepted(changes, job_id, JobState.CANCELLED)
 
-    async def retry(self, job_id: str) -> Change:
-        """Run a failed or cancelled job again, with all its attempts; a scheduled one at once."""
-        return _accepted(await self.store.retry_jobs([job_id]), job_id, JobState.READY)
+    async def retry(self, job_id: str, *, from_start: bool = False) -> Change:
+        """Run a failed or cancelled job again, with all its attempts; a scheduled one at once. What
+        its steps gave back is used again, unless it is to run `from_start`."""
+        changes = await self.store.retry_jobs([job_id], from_start=from_start)
+        return _accepted(changes, job_id, JobState.READY)
 
     async def delete(self, job_id: str) -> Change:
         """Remove a job without a trace. A running one must be cancelled first."""
@@ -67,8 +69,9 @@ class Changing(Looking):
         limits: Sequence[str] = _UNSET,
         max_hold: float | timedelta | None = _UNSET,
     ) -> Job:
-        """Change a job that is not running: fix a failed one's payload, then `retry` it. With other
-        `limits` a ready job is held until these have room; with none (`[]`) it is held no more."""
+        """Change a job that is not running: fix a failed one's payload, then `retry` it. Steps it
+        has taken stay (`retry(from_start=True)` forgets them). With other `limits` a ready job is
+        held until these have room; with none (`[]`) it is held no more."""
         given = {
             name: value
             for name, value in {
@@ -101,10 +104,12 @@ class Changing(Looking):
         text = clean_text(reason)
         return await self._in_bulk(lambda ids: self.store.cancel_jobs(ids, text), filters)
 
-    async def retry_all(self, **filters: Any) -> int:
+    async def retry_all(self, *, from_start: bool = False, **filters: Any) -> int:
         """Retry every job that `list(**filters)` finds (failed ones, if no state is named)."""
         filters.setdefault("state", JobState.FAILED)
-        return await self._in_bulk(self.store.retry_jobs, filters)
+        return await self._in_bulk(
+            lambda ids: self.store.retry_jobs(ids, from_start=from_start), filters
+        )
 
     async def delete_all(self, **filters: Any) -> int:
         """Delete every job that `list(**filters)` finds; how many were."""

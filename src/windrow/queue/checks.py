@@ -89,11 +89,17 @@ def encode_payload(payload: Any, limits: SizeLimits) -> Encoded:
 
 
 def encode_result(result: Any, limits: SizeLimits) -> Encoded | None:
-    if result is None:
-        return None
-    encoded = encode(result, "result")
+    return None if result is None else _encode_result(result, "result", limits)
+
+
+def encode_step(name: str, result: Any, limits: SizeLimits) -> Encoded:
+    return _encode_result(result, f"result of step {name!r}", limits)
+
+
+def _encode_result(result: Any, what: str, limits: SizeLimits) -> Encoded:
+    encoded = encode(result, what)
     if len(encoded.json) > limits.result:
-        raise ResultTooLarge(_too_large("result", len(encoded.json), limits.result))
+        raise ResultTooLarge(_too_large(what, len(encoded.json), limits.result))
     return encoded
 
 

@@ -6,8 +6,8 @@ parcel that is handed over again changes nothing. Then the source drops it from 
 is killed in between leaves a parcel that the next copy hands over again.
 
 Jobs that belong together (a group, its root, groups of its members) are one unit: they travel in
-the same parcel, or stay. Workers, leaders and sleepers do not move: they tell the database they are
-on that they are there.
+the same parcel, or stay. Steps travel with their job. Workers, leaders and sleepers do not move:
+they tell the database they are on that they are there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from windrow.queue.ids import new_id
-from windrow.queue.job import UNCLAIMED, Job, JobError, JobState, Progress
+from windrow.queue.job import UNCLAIMED, Job, JobError, JobState, Progress, Step
 from windrow.queue.store import Store
 
 PARCEL_BYTES: Final = 16 * 1024 * 1024  # a parcel is closed when it holds so much
@@ -66,6 +66,7 @@ class CopiedJob(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     result: str | None
     unit: str | None  # what it must stay together with
     is_follower: bool = False
+    steps: tuple[Step, ...] = ()
 
 
 class CopiedGroup(msgspec.Struct, frozen=True, kw_only=True, tag="group"):
@@ -198,21 +199,27 @@ class CopyStore(Store, Protocol):
         ...
 
 
-_OWN: Final = {"errors", "place", "payload", "headers", "result", "unit", "is_follower"}
+_OWN: Final = {"errors", "steps", "place", "payload", "headers", "result", "unit", "is_follower"}
 _SAME: Final = [name for name in CopiedJob.__struct_fields__ if name not in _OWN]
 
 
-def pack_job(job: Job, place: int, unit: str | None) -> CopiedJob:
+def pack_job(job: Job, steps: Sequence[Step], place: int, unit: str | None) -> CopiedJob:
     values = {name: getattr(job, name) for name in _SAME}
     return CopiedJob(
         **values,
         errors=tuple(job.errors),
+        steps=tuple(steps),
         place=place,
         payload=_text(job.payload_json) or "null",
         headers=msgspec.json.encode(job.headers).decode() if job.headers else None,
         result=_text(job.result_json),
         unit=unit,
     )
+
+
+def size_of(job: CopiedJob) -> int:
+    """About how much room a job takes in a parcel."""
+    return len(job.payload) + len(job.result or "") + sum(len(s.result_json) for s in job.steps)
 
 
 def encode_item(item: Item) -> str:

@@ -8,13 +8,15 @@ paused    ─┘     ▲         │  └─► waiting (for its group) ─► c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Literal
 
 import msgspec
+
+from windrow.errors import InvalidJob
 
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_PRIORITY: Final = 5
@@ -95,6 +97,19 @@ class JobError:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """What is kept of one step of a job's runs."""
+
+    name: str
+    result_json: str
+    at: datetime
+
+    @property
+    def result(self) -> Any:
+        return msgspec.json.decode(self.result_json)
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far a job is; the percentage never goes back."""
 
@@ -148,6 +163,7 @@ class Job:
     limits: tuple[str, ...] = ()
     max_hold_seconds: int | None = None
     tx: Any = field(default=None, repr=False)  # of a claimed job: see lease.LazyTransaction
+    leased_run: Any = field(default=None, repr=False)  # of a claimed job: see steps.LeasedRun
     _payload: Any = field(default=_UNREAD, repr=False)
     _result: Any = field(default=_UNREAD, repr=False)
 
@@ -167,3 +183,31 @@ class Job:
     @property
     def is_finished(self) -> bool:
         return self.state in FINAL
+
+    def step(
+        self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Coroutine[Any, Any, Any]:
+        """`await job.step("fetch", fetch, url)`: call the function and keep its result, which must
+        be JSON; a later run of this job gets that and does not call it again. Each step of a job
+        needs a name of its own. Of a job claimed through `Queue.sync` it blocks.
+
+        Raises LeaseLost if the job is no longer ours, and then keeps nothing.
+        """
+        steps: Coroutine[Any, Any, Any] = self._leased().step(name, fn, *args, **kwargs)
+        return steps
+
+    def report_progress(
+        self, percent: float | None = None, message: str | None = None, **counters: int
+    ) -> Coroutine[Any, Any, None]:
+        """Say how far this run is, as `Lease.progress` does."""
+        reported: Coroutine[Any, Any, None] = self._leased().report_progress(
+            percent, message, **counters
+        )
+        return reported
+
+    def _leased(self) -> Any:
+        if self.leased_run is None:
+            raise InvalidJob(
+                f"job {self.id} was read, not claimed: only a job of a lease has steps and progress"
+            )
+        return self.leased_run

@@ -18,7 +18,8 @@ from windrow.queue.job import Job, JobError, JobState, NewJob
 from windrow.queue.limits import make_room
 from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 from windrow.queue.policy import Backoff, backoff
-from windrow.queue.records import Finish, ProgressReport
+from windrow.queue.records import Finish
+from windrow.queue.steps import LeasedRun, report_progress, token_of
 from windrow.queue.store import JobTransaction, Store
 
 MAX_TRACEBACK = 20_000
@@ -35,6 +36,7 @@ class Lease:
         self._open = {job.id: job for job in jobs}
         for job in jobs:
             job.tx = LazyTransaction(store)
+            job.leased_run = LeasedRun(store, job, limits)
 
     def __bool__(self) -> bool:
         return bool(self.jobs)
@@ -70,7 +72,7 @@ class Lease:
     async def finish(self, job: Job, outcome: Outcome) -> None:
         """End the run with an outcome. Raises LeaseLost if the job is no longer ours."""
         finish = to_finish(job, outcome, self._limits)
-        begun = job.tx.take() if isinstance(job.tx, LazyTransaction) else None
+        begun = None if job.tx is None else job.tx.take()
         if begun is not None and not isinstance(outcome, Done):
             await begun.rollback()
             begun = None
@@ -84,7 +86,7 @@ class Lease:
         """End many runs in one transaction. Those whose lease was lost are left as they are and
         named by the LeaseLost raised at the end."""
         finishes = [to_finish(job, outcome, self._limits) for job, outcome in outcomes]
-        if any(isinstance(job.tx, LazyTransaction) and job.tx.has_begun for job, _ in outcomes):
+        if any(job.tx is not None and job.tx.has_begun for job, _ in outcomes):
             raise InvalidJob("a job that used its transaction must be finished by itself")
         finished = await self._store.finish_jobs(finishes)
         for finish in finishes:
@@ -111,15 +113,7 @@ class Lease:
         self, job: Job, percent: float | None = None, message: str | None = None, **counters: int
     ) -> None:
         """Say how far the job is. The percentage never goes back."""
-        report = ProgressReport(
-            id=job.id,
-            token=_token(job),
-            percent=None if percent is None else max(0, min(100, int(percent))),
-            message=None if message is None else clean_text(message),
-            counters=counters,
-        )
-        if lost := await self._store.report_progress([report]):
-            raise LeaseLost(*lost)
+        await report_progress(self._store, job, percent, message, counters)
 
 
 class LazyTransaction:
@@ -162,7 +156,7 @@ class LazyTransaction:
 
 def to_finish(job: Job, outcome: Outcome, limits: SizeLimits) -> Finish:
     """What the store is to do for an outcome: the one place where outcomes become states."""
-    token = _token(job)
+    token = token_of(job)
     match outcome:
         case Done():
             result = encode_result(outcome.result, limits)
@@ -211,9 +205,3 @@ def describe(error: BaseException | str) -> JobError:
         type=type(error).__qualname__,
         traceback=clean_text(trace),
     )
-
-
-def _token(job: Job) -> str:
-    if job.lease_token is None:
-        raise LeaseLost(job.id)
-    return job.lease_token

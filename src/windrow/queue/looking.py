@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from windrow.errors import InvalidJob, JobNotFound
 from windrow.queue import checks
 from windrow.queue.checks import check_id
-from windrow.queue.job import Job, JobState
+from windrow.queue.job import Job, JobState, Step
 from windrow.queue.records import ErrorCount, JobFilter, QueueInfo, WorkerInfo
 from windrow.queue.store import Store
 
@@ -49,6 +49,10 @@ class Looking:
             after=check_id(after, "after"),
             limit=checks.check_integer(limit, "limit", 1),
         )
+
+    async def steps(self, job_id: str) -> builtins.list[Step]:
+        """What is kept of a job's steps, oldest first."""
+        return await self.store.get_steps(job_id)
 
     async def counts(self, queue: str | None = None) -> dict[JobState, int]:
         """How many jobs are in each state, in one queue or in all."""

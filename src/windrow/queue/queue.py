@@ -35,6 +35,7 @@ from windrow.queue.job import (
 from windrow.queue.lease import Lease
 from windrow.queue.limiting import Limiting
 from windrow.queue.limits import make_room
+from windrow.queue.policy import RETRY_WAITS
 from windrow.queue.records import Claim, Inserted, JobRow
 from windrow.queue.retaining import Retaining, Upkeep
 from windrow.queue.scheduling import Scheduling
@@ -42,8 +43,6 @@ from windrow.queue.store import Store, open_store
 from windrow.queue.sync import SyncQueue
 from windrow.queue.waiting import Waiting
 
-# An insert whose reply was lost is repeated with the same ids, so it cannot double.
-RETRY_WAITS: Final = (0.1, 0.3, 0.9)
 # How often a claim first looks for due and abandoned jobs, when no worker does it for us.
 TEND_SECONDS: Final = 1.0
 TEND_BATCH: Final = 1000
@@ -275,6 +274,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting):
             return []
         if tx is not None:
             return await self.store.insert_jobs(rows, tx=tx)
+        # An insert whose reply was lost is repeated with the same ids, so it cannot double.
         for wait in RETRY_WAITS:
             try:
                 return await self.store.insert_jobs(rows)

@@ -8,7 +8,8 @@ Invariants every store keeps, and `tests/conformance` checks:
 - Only `ready` jobs are claimed, by priority (higher first), then `seq` (first come first); one
   claim never waits behind another's rows. Jobs of a paused queue or group are passed over.
 - A job is `active` exactly while it names the lease token of its claim. `finish_jobs`,
-  `report_progress` and `extend_leases` change a job only if it is active under the given token.
+  `report_progress`, `save_step` and `extend_leases` change a job only if it is active under the
+  given token.
 - A job that went back to wait keeps the token of its last run, and so does a finished one: a
   finish repeated because its reply was lost is recognised and accepted as already done. A rescued
   job forgets the token, so the worker that lost it is refused.
@@ -39,7 +40,7 @@ from typing import Any, Protocol, runtime_checkable
 from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell
-from windrow.queue.job import Job, JobState
+from windrow.queue.job import Job, JobState, Step
 from windrow.queue.notifying import open_notifier
 from windrow.queue.records import (
     Archive,
@@ -132,6 +133,11 @@ class JobStore(Protocol):
         """Keep progress; returns the ids whose token was stale."""
         ...
 
+    async def save_step(self, job_id: str, token: str, name: str, result: str) -> str:
+        """Keep the result (JSON) of a step of a running job. The first one stays: returns what is
+        kept, this one or that. Raises LeaseLost if the token is stale, and then keeps nothing."""
+        ...
+
     async def stage_jobs(self, limit: int = 1000) -> int:
         """`scheduled` jobs that are due become `ready`, oldest first; followers whose place is free
         take it. Returns how many moved."""
@@ -155,6 +161,10 @@ class JobAdmin(Protocol):
         """The states alone, for those who ask often; ids that are not there are left out."""
         ...
 
+    async def get_steps(self, job_id: str) -> list[Step]:
+        """What is kept of a job's steps, oldest first; it goes when the job does."""
+        ...
+
     async def list_jobs(
         self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
     ) -> list[Job]:
@@ -175,9 +185,11 @@ class JobAdmin(Protocol):
         one that was told to pause is told to go on."""
         ...
 
-    async def retry_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
+    async def retry_jobs(
+        self, ids: Sequence[str], *, from_start: bool = False
+    ) -> dict[str, Change]:
         """`failed` and `cancelled` ones become `ready` with no attempts or crashes used (their
-        history stays); `scheduled` ones become due now."""
+        history stays); `scheduled` ones become due now. `from_start`: their steps are forgotten."""
         ...
 
     async def edit_job(self, job_id: str, changes: Mapping[str, Any]) -> Change:

@@ -11,10 +11,11 @@ import asyncio
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, Self, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, Self, TypeVar
 
 from windrow.queue.lease import Lease
+from windrow.queue.steps import LeasedRun, read_step
 from windrow.queue.transactions import is_blocking, run_sync
 
 T = TypeVar("T")
@@ -73,7 +74,41 @@ class Blocking:
             return result
         for job in result.jobs:
             job.tx = Blocking(job.tx, self._portal)
+            job.leased_run = BlockingRun(job.leased_run, self._portal)
         return Blocking(result, self._portal)
+
+
+class Runs(Protocol):
+    """What runs a coroutine elsewhere and waits for it."""
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T: ...
+
+
+class BlockingRun:
+    """`job.step` and `job.report_progress` for code that blocks: a function that does is called in
+    the caller's thread, so that it keeps nobody else waiting; a coroutine runs on the loop."""
+
+    def __init__(self, run: LeasedRun, portal: Runs) -> None:
+        self._run = run
+        self._portal = portal
+
+    def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        kept = self._portal.run(self._run.find_step(name))
+        if kept is None:
+            value = fn(*args, **kwargs)
+            if inspect.isawaitable(value):
+                value = self._portal.run(_awaited(value))
+            kept = self._portal.run(self._run.save_step(name, value))
+        return read_step(kept)
+
+    def report_progress(
+        self, percent: float | None = None, message: str | None = None, **counters: int
+    ) -> None:
+        self._portal.run(self._run.report_progress(percent, message, **counters))
+
+
+async def _awaited(value: Awaitable[T]) -> T:
+    return await value
 
 
 class SyncQueue(Blocking):

@@ -59,7 +59,9 @@ class Changing(Verbs):
 
         return await self._change(ids, decide)
 
-    async def retry_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
+    async def retry_jobs(
+        self, ids: Sequence[str], *, from_start: bool = False
+    ) -> dict[str, Change]:
         async def decide(work: Work, found: Found) -> Mapping[str, Change]:
             scheduled = _in_states(found, {JobState.SCHEDULED})
             ended = _in_states(found, RETRIABLE)
@@ -75,6 +77,8 @@ class Changing(Verbs):
                 )
                 for row in rows
             }
+            if from_start:
+                await work.run("delete_steps", ids=list(changes))
             blocked = await work.run("find_blockers", ids=[i for i in ended if i not in changes])
             return changes | {
                 str(row["id"]): _refused(str(row["id"]), found, blocked_by=str(row["blocked_by"]))

@@ -30,10 +30,11 @@ from windrow.queue.copying import (
     new_number,
     pack_job,
     sent_checksum,
+    size_of,
 )
 from windrow.queue.postgres.changing import delete_blobs
-from windrow.queue.postgres.looking import read_jobs
-from windrow.queue.postgres.rows import Row, as_json
+from windrow.queue.postgres.looking import read_jobs, read_steps
+from windrow.queue.postgres.rows import Row, as_json, columns
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
 
@@ -161,8 +162,13 @@ async def _pack(
     for start in range(0, len(found), JOBS_AT_ONCE):
         places = {str(row["id"]): row["place"] for row in found[start : start + JOBS_AT_ONCE]}
         jobs = await read_jobs(work.run, list(places))
-        packed += [pack_job(jobs[job_id], place, unit) for job_id, place in places.items()]
-        size += sum(len(job.payload_json) + len(job.result_json or "") for job in jobs.values())
+        steps = await read_steps(work.run, list(places))
+        batch = [
+            pack_job(jobs[job_id], steps.get(job_id, ()), place, unit)
+            for job_id, place in places.items()
+        ]
+        packed += batch
+        size += sum(map(size_of, batch))
         if most_bytes is not None and size > most_bytes:
             break
     return packed
@@ -222,11 +228,14 @@ async def _write_jobs(work: Work, jobs: Sequence[CopiedJob]) -> None:
     if blobs:
         await work.run("add_blobs", hashes=list(blobs), bodies=list(blobs.values()))
     rows = [
-        msgspec.structs.replace(job, errors=(), result=None if large else job.result)
+        msgspec.structs.replace(job, errors=(), steps=(), result=None if large else job.result)
         for job, large in zip(jobs, hashes, strict=True)
     ]
     await work.run("import_jobs", rows=as_json(rows), ids=[job.id for job in jobs], hashes=hashes)
     await work.add_errors([(job.id, error) for job in jobs for error in job.errors])
+    steps = [(job.id, s.name, s.at, s.result_json) for job in jobs for s in job.steps]
+    ids, names, times, results = columns(steps, 4)
+    await work.run("add_steps", ids=ids, names=names, times=times, results=results)
     await work.run("raise_sequence", seq=max(job.place for job in jobs))
     work.ready_queues |= {job.queue for job in jobs}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from windrow.errors import LeaseLost
 from windrow.queue.ids import is_id
 from windrow.queue.job import JobError, JobState
 from windrow.queue.postgres.finishing import end_stopped
@@ -51,6 +52,15 @@ class Leasing(Verbs):
         return tuple(
             dict.fromkeys(report.id for report in reports if report.id.lower() not in accepted)
         )
+
+    async def save_step(self, job_id: str, token: str, name: str, result: str) -> str:
+        if not (is_id(job_id) and is_id(token)):
+            raise LeaseLost(job_id)
+        rows = await self._run("save_step", id=job_id, token=token, name=name, result=result)
+        if not rows:
+            raise LeaseLost(job_id)
+        kept: str | None = rows[0]["kept"]
+        return result if kept is None else kept
 
     async def stage_jobs(self, limit: int = 1000) -> int:
         staged = await self._run("stage_jobs", limit=limit)

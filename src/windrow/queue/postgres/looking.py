@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from windrow.queue.ids import is_id
-from windrow.queue.job import Job, JobError, JobState
+from windrow.queue.job import Job, JobError, JobState, Step
 from windrow.queue.postgres.rows import Row, sql, to_error, to_job
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.records import ErrorCount, JobFilter, OnFull, QueueInfo, ReadyKind
@@ -30,6 +30,14 @@ async def read_jobs(run: Run, ids: Sequence[str]) -> dict[str, Job]:
     return found
 
 
+async def read_steps(run: Run, ids: Sequence[str]) -> dict[str, list[Step]]:
+    """What is kept of the steps of jobs; those that have none are left out."""
+    steps: defaultdict[str, list[Step]] = defaultdict(list)
+    for row in await run("get_steps", ids=ids):
+        steps[str(row["job_id"])].append(Step(row["name"], row["result"], row["at"]))
+    return steps
+
+
 class Looking(Verbs):
     async def get_jobs(self, ids: Sequence[str]) -> dict[str, Job]:
         known = {given: str(uuid.UUID(given)) for given in ids if is_id(given)}
@@ -46,6 +54,10 @@ class Looking(Verbs):
         rows = await self._run("get_states", ids=sorted(set(known.values())))
         states = {str(row["id"]): JobState(row["state"]) for row in rows}
         return {given: states[job_id] for given, job_id in known.items() if job_id in states}
+
+    async def get_steps(self, job_id: str) -> list[Step]:
+        found = await read_steps(self._run, [job_id]) if is_id(job_id) else {}
+        return next(iter(found.values()), [])
 
     async def list_jobs(
         self, wanted: JobFilter, *, after: str | None = None, limit: int = 100

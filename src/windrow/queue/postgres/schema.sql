@@ -128,6 +128,15 @@ CREATE TABLE windrow.job_error (
 );
 CREATE INDEX job_error_job ON windrow.job_error (job_id, place);
 
+-- What parts of a job's runs gave back, so that a later run need not do them again.
+CREATE TABLE windrow.job_step (
+    at timestamptz NOT NULL,
+    job_id uuid NOT NULL,
+    name text NOT NULL,
+    result json NOT NULL,
+    PRIMARY KEY (job_id, name)
+);
+
 CREATE TABLE windrow.job_progress (
     id uuid PRIMARY KEY,
     updated_at timestamptz NOT NULL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from windrow.queue.job import UNCLAIMED
 from windrow.queue.records import Change
@@ -12,6 +12,9 @@ from windrow.queue.sqlite.settling import cancel_live, due_state
 from windrow.queue.sqlite.work import Work, seqs, statement
 
 Changes = dict[str, Change]
+
+# What goes with a job, besides its result and its row.
+KEPT_OF_A_JOB: Final = ("delete_payloads", "delete_errors", "delete_steps", "delete_progress")
 
 
 def cancel_jobs(work: Work, ids: Sequence[str], reason: str) -> Changes:
@@ -54,7 +57,7 @@ def resume_jobs(work: Work, ids: Sequence[str]) -> Changes:
     return _with_the_rest(work, ids, changes)
 
 
-def retry_jobs(work: Work, ids: Sequence[str]) -> Changes:
+def retry_jobs(work: Work, ids: Sequence[str], from_start: bool) -> Changes:
     """Failed and cancelled jobs run again; scheduled ones need not wait."""
     scheduled = [job for job in _find_live(work, ids) if job.state == "scheduled"]
     work.run("hasten_jobs", {"seqs": seqs(scheduled), "now": work.now})
@@ -63,9 +66,13 @@ def retry_jobs(work: Work, ids: Sequence[str]) -> Changes:
         state = due_state(work, work.now, job.limit_keys)
         work.moved(job, state)
         changes[job.id] = _change(job, state)
-    for row in _find_finished(work, ids):
-        if row["state"] != "completed":
-            changes[row["id"]] = _retry(work, row)
+    found = [row for row in _find_finished(work, ids) if row["state"] != "completed"]
+    for row in found:
+        changes[row["id"]] = _retry(work, row)
+    if from_start:
+        retried = [row["seq"] for row in found if not changes[row["id"]].is_refused]
+        forgotten = [*(job.seq for job in scheduled), *retried]
+        work.run("delete_steps", {"seqs": to_json(forgotten)})
     return _with_the_rest(work, ids, changes)
 
 
@@ -95,7 +102,7 @@ def delete_jobs(work: Work, ids: Sequence[str]) -> Changes:
     work.run("remove_jobs", {"seqs": seqs(live)})
     work.run("remove_finished", {"seqs": to_json([row["seq"] for row in finished])})
     gone = to_json([*(job.seq for job in live), *(row["seq"] for row in finished)])
-    for name in ("delete_payloads", "delete_errors", "delete_progress"):
+    for name in KEPT_OF_A_JOB:
         work.run(name, {"seqs": gone})
     delete_results(work, gone)
     for job in live:

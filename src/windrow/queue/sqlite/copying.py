@@ -30,11 +30,12 @@ from windrow.queue.copying import (
     new_number,
     pack_job,
     sent_checksum,
+    size_of,
 )
 from windrow.queue.job import FINAL
-from windrow.queue.sqlite.changing import delete_results
+from windrow.queue.sqlite.changing import KEPT_OF_A_JOB, delete_results
 from windrow.queue.sqlite.finishing import LARGEST_INLINE_RESULT
-from windrow.queue.sqlite.looking import get_jobs
+from windrow.queue.sqlite.looking import get_jobs, get_steps
 from windrow.queue.sqlite.rows import id_list, to_json, to_micros, to_optional_time, to_time
 from windrow.queue.sqlite.work import Work, statement
 
@@ -103,8 +104,13 @@ def _pack(
     for start in range(0, len(found), JOBS_AT_ONCE):
         places = dict(found[start : start + JOBS_AT_ONCE])
         jobs = get_jobs(work, list(places))
-        packed += [pack_job(jobs[job_id], place, unit) for job_id, place in places.items()]
-        size += sum(len(job.payload_json) + len(job.result_json or "") for job in jobs.values())
+        steps = get_steps(work, list(places))
+        batch = [
+            pack_job(jobs[job_id], steps.get(job_id, ()), place, unit)
+            for job_id, place in places.items()
+        ]
+        packed += batch
+        size += sum(map(size_of, batch))
         if most_bytes is not None and size > most_bytes:
             break
     return packed
@@ -118,7 +124,7 @@ def _remove(work: Work, ids: Sequence[str]) -> None:
     work.run("remove_jobs", {"seqs": to_json([job.seq for job in live])})
     work.run("remove_finished", {"seqs": to_json([row["seq"] for row in finished])})
     gone = to_json([*(job.seq for job in live), *(row["seq"] for row in finished)])
-    for name in ("delete_payloads", "delete_errors", "delete_progress"):
+    for name in KEPT_OF_A_JOB:
         work.run(name, {"seqs": gone})
     delete_results(work, gone)
     for job in live:
@@ -218,6 +224,7 @@ def _write_jobs(work: Work, jobs: Sequence[CopiedJob]) -> None:
         "add_errors",
         [work.error_line(seq, error) for seq, job in numbered for error in job.errors],
     )
+    work.run_many("add_steps", [line for seq, job in numbered for line in _step_lines(seq, job)])
     work.run_many("report_progress", list(_progress_values(numbered)))
     for job in jobs:
         work.counts[job.queue, job.state.value] += 1
@@ -263,7 +270,17 @@ def _job_values(seq: int, job: CopiedJob) -> dict[str, Any]:
         "limit_keys": to_json(job.limits) if job.limits else None,
         "fair_key": job.limits[0] if job.limits else None,
     }
-    unbound = ("errors", "progress", "tags", "limits", "group", "unique", "payload", "headers")
+    unbound = (
+        "errors",
+        "steps",
+        "progress",
+        "tags",
+        "limits",
+        "group",
+        "unique",
+        "payload",
+        "headers",
+    )
     return {name: value for name, value in values.items() if name not in unbound}
 
 
@@ -275,6 +292,13 @@ def _payload_values(seq: int, job: CopiedJob) -> dict[str, Any]:
         "tags": to_json(job.tags) if job.tags else None,
         "is_cleaned": job.is_cleaned,
     }
+
+
+def _step_lines(seq: int, job: CopiedJob) -> list[dict[str, Any]]:
+    return [
+        {"seq": seq, "name": step.name, "at": to_micros(step.at), "result": step.result_json}
+        for step in job.steps
+    ]
 
 
 def _progress_values(numbered: Iterable[tuple[int, CopiedJob]]) -> Iterable[Mapping[str, Any]]:

@@ -212,6 +212,9 @@ class _Plan:
         if self._replaced:
             yield "replace_jobs", [_job_values(place) for place in self._replaced.values()]
             yield "replace_payloads", [_payload_values(place) for place in self._replaced.values()]
+            # They were made from the former payload.
+            seqs = to_json([place.seq for place in self._replaced.values()])
+            yield "delete_steps", [{"seqs": seqs}]
         if members := Counter(place.group for place in self._new if place.group is not None):
             yield "add_to_groups", [{"id": id, "count": members[id]} for id in sorted(members)]
         if counts := self._count():

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from windrow.errors import LeaseLost
 from windrow.queue.job import JobError, JobState
 from windrow.queue.records import Change, ProgressReport, Renewal
 from windrow.queue.sqlite.finishing import find_followers, give_way, put_back, stop
-from windrow.queue.sqlite.rows import LiveJob, to_json, to_state, to_time
+from windrow.queue.sqlite.looking import get_steps
+from windrow.queue.sqlite.rows import LiveJob, id_list, to_json, to_state, to_time
 from windrow.queue.sqlite.settling import leave
 from windrow.queue.sqlite.work import Work, seqs
 
@@ -46,6 +48,17 @@ def report_progress(work: Work, reports: Sequence[ProgressReport]) -> tuple[str,
     )
     stale = (report.id for report in reports if (report.id, report.token) not in held)
     return tuple(dict.fromkeys(stale))
+
+
+def save_step(work: Work, job_id: str, token: str, name: str, result: str) -> str:
+    found = work.live_jobs("find_live", {"ids": id_list([job_id])})
+    held = [job for job in found if job.state == "active" and job.lease == token]
+    if not held:
+        raise LeaseLost(job_id)
+    line = {"seq": held[0].seq, "name": name, "at": work.now, "result": result}
+    if work.run("add_steps", line):
+        return result
+    return next(step.result_json for step in get_steps(work, [job_id])[job_id] if step.name == name)
 
 
 def stage_jobs(work: Work, limit: int) -> int:

@@ -8,7 +8,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final
 
-from windrow.queue.job import FINAL, LIVE, Job, JobState
+from windrow.queue.job import FINAL, LIVE, Job, JobState, Step
 from windrow.queue.records import ErrorCount, JobFilter, QueueInfo, ReadyKind
 from windrow.queue.sqlite.rows import (
     id_list,
@@ -67,6 +67,14 @@ def get_states(work: Work, ids: Sequence[str]) -> dict[str, JobState]:
     """The states alone."""
     rows = work.named_rows(statement("get_states"), {"ids": id_list(ids)})
     return {row["id"]: JobState(row["state"]) for row in rows}
+
+
+def get_steps(work: Work, ids: Sequence[str]) -> dict[str, list[Step]]:
+    """What is kept of the steps of jobs; those that have none are left out."""
+    steps: defaultdict[str, list[Step]] = defaultdict(list)
+    for row in work.named_rows(statement("get_steps"), {"ids": id_list(ids)}):
+        steps[row["job_id"]].append(Step(row["name"], row["result"], to_time(row["at"])))
+    return steps
 
 
 def list_jobs(work: Work, wanted: JobFilter, after: str | None, limit: int) -> list[Job]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from windrow.queue.records import Archive, DiskUsage, Pruned, Retention
-from windrow.queue.sqlite.changing import delete_results
+from windrow.queue.sqlite.changing import KEPT_OF_A_JOB, delete_results
 from windrow.queue.sqlite.looking import get_jobs
 from windrow.queue.sqlite.rows import to_json
 from windrow.queue.sqlite.work import Work, statement
@@ -83,7 +83,7 @@ def _remove(work: Work, ended: Sequence[Any], archive: Archive | None) -> int:
     if archive is not None:
         archive(list(get_jobs(work, [job_id for _, job_id, *_ in ended]).values()))
     gone = to_json([seq for seq, *_ in ended])
-    for name in ("remove_finished", "delete_payloads", "delete_errors", "delete_progress"):
+    for name in ("remove_finished", *KEPT_OF_A_JOB):
         work.run(name, {"seqs": gone})
     delete_results(work, gone)
     for _, _, queue, state in ended:

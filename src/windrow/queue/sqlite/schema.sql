@@ -194,6 +194,14 @@ CREATE TABLE windrow_job_slot (
   PRIMARY KEY (key, seq)
 ) WITHOUT ROWID;
 
+CREATE TABLE windrow_job_step (
+  seq INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  result TEXT NOT NULL,
+  PRIMARY KEY (seq, name)
+);
+
 CREATE TABLE windrow_leader (
   role TEXT PRIMARY KEY,
   holder TEXT NOT NULL,

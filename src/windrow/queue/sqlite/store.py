@@ -15,7 +15,7 @@ from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell, end_of, work_in
 from windrow.queue.copying import Parcel, QueueRow, Receipt
-from windrow.queue.job import Job, JobState
+from windrow.queue.job import Job, JobState, Step
 from windrow.queue.migrate import check_version
 from windrow.queue.notifying import Notifier
 from windrow.queue.records import (
@@ -177,6 +177,9 @@ class SqliteStore:
     async def report_progress(self, reports: Sequence[ProgressReport]) -> tuple[str, ...]:
         return await self._write(lambda work: leasing.report_progress(work, reports))
 
+    async def save_step(self, job_id: str, token: str, name: str, result: str) -> str:
+        return await self._write(lambda work: leasing.save_step(work, job_id, token, name, result))
+
     async def stage_jobs(self, limit: int = 1000) -> int:
         return await self._write(lambda work: leasing.stage_jobs(work, limit))
 
@@ -202,6 +205,10 @@ class SqliteStore:
     async def get_states(self, ids: Sequence[str]) -> dict[str, JobState]:
         return await self._read(lambda work: looking.get_states(work, ids))
 
+    async def get_steps(self, job_id: str) -> list[Step]:
+        found = await self._read(lambda work: looking.get_steps(work, [job_id]))
+        return next(iter(found.values()), [])
+
     async def list_jobs(
         self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
     ) -> list[Job]:
@@ -216,8 +223,10 @@ class SqliteStore:
     async def resume_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
         return await self._write(lambda work: changing.resume_jobs(work, ids))
 
-    async def retry_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
-        return await self._write(lambda work: changing.retry_jobs(work, ids))
+    async def retry_jobs(
+        self, ids: Sequence[str], *, from_start: bool = False
+    ) -> dict[str, Change]:
+        return await self._write(lambda work: changing.retry_jobs(work, ids, from_start))
 
     async def edit_job(self, job_id: str, changes: Mapping[str, Any]) -> Change:
         return await self._write(lambda work: editing.edit_job(work, job_id, changes))

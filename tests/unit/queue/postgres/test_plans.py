@@ -62,6 +62,9 @@ HOT: dict[str, dict[str, Any]] = {
     "prune_limits": {"keys": ["a", "b"]},
     "find_overdue": {"limit": 1000, "now": None},
     "list_ready_kinds": {"limit": 100},
+    "save_step": {"id": new_id(), "token": new_id(), "name": "a", "result": "1", "now": None},
+    "get_steps": {"ids": [new_id()]},
+    "delete_steps": {"ids": _RUNS["ids"]},
     "find_applied": {"ids": _RUNS["ids"], "tokens": _RUNS["tokens"]},
 }
 LISTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -99,6 +102,8 @@ async def fill(url: str, jobs: int) -> None:
         await store.insert_jobs(limited)
         await store.promote_jobs()
         claimed = await claim(store, jobs // 10)
+        for job in claimed[: jobs // 50]:
+            await store.save_step(job.id, job.lease_token or "", "step", "1")
         ends = [failure(job) if n % 20 == 0 else completion(job) for n, job in enumerate(claimed)]
         await store.finish_jobs(ends)
         async with store._database.connection() as opened:
@@ -126,12 +131,12 @@ def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def whole_scans(found: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Jobs and payloads that are read from end to end."""
+    """Jobs, payloads and steps that are read from end to end."""
+    large = ("job_live", "job_finished", "job_payload", "job_step")
     return [
         (node["Node Type"], node["Relation Name"])
         for node in found
-        if node["Node Type"] == "Seq Scan"
-        and node["Relation Name"].startswith(("job_live", "job_finished", "job_payload"))
+        if node["Node Type"] == "Seq Scan" and node["Relation Name"].startswith(large)
     ]
 
 

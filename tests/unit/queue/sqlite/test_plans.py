@@ -112,6 +112,14 @@ def test_jobs_are_never_searched_for_by_reading_them_all(
     )
 
 
+@pytest.mark.parametrize("name", ["get_steps", "delete_steps"])
+def test_steps_are_found_by_their_job(database: sqlite3.Connection, name: str) -> None:
+    steps = plan(database, statement(name))
+
+    assert "USING INDEX sqlite_autoindex_windrow_job_step_1 (seq=?)" in steps
+    assert not re.search(r"SCAN (s|windrow_job\w*)\b", steps)
+
+
 @pytest.mark.parametrize(
     ("field", "index"),
     [

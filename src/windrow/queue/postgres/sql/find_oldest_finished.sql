@@ -3,7 +3,9 @@
 -- Returns id, bytes.
 SELECT job.id,
        400 + coalesce(pg_column_size(job.result), 0) + coalesce(pg_column_size(stored.payload), 0)
-           + coalesce(pg_column_size(blob.body), 0) AS bytes
+           + coalesce(pg_column_size(blob.body), 0)
+           + coalesce((SELECT sum(pg_column_size(step.result) + 150)
+                         FROM windrow.job_step AS step WHERE step.job_id = job.id), 0) AS bytes
   FROM (SELECT id, result, result_hash, finished_at
           FROM windrow.job_finished AS job
          WHERE group_id IS NULL

@@ -11,6 +11,9 @@ unstored AS (
 forgotten AS (
     DELETE FROM windrow.job_error WHERE job_id = ANY (ARRAY(SELECT id FROM gone))
 ),
+unstepped AS (
+    DELETE FROM windrow.job_step WHERE job_id = ANY (ARRAY(SELECT id FROM gone))
+),
 unreported AS (
     DELETE FROM windrow.job_progress WHERE id = ANY (ARRAY(SELECT id FROM gone))
 ),

@@ -1,5 +1,5 @@
 -- Overwrite the unclaimed holders of unique keys with new contents, in place: id, seq, created_at
--- and history stay. :rows JSON array of JobRow, one per key; :as_followers 'true' replaces the
+-- and history stay; steps of earlier runs, made from the former contents, do not. :rows JSON array of JobRow, one per key; :as_followers 'true' replaces the
 -- followers of the keys and leaves them held; :now or null. Returns for each the new job's id
 -- (wanted_by), and id, seq, queue, state, run_at, created_at of the job that was overwritten.
 WITH given AS MATERIALIZED (
@@ -59,6 +59,9 @@ stored AS (
            tags = nullif(holder.tags, '{}')
       FROM holder
      WHERE stored.id = holder.holder_id
+),
+forgotten AS (
+    DELETE FROM windrow.job_step WHERE job_id = ANY (ARRAY(SELECT holder_id FROM holder))
 ),
 tallied AS (
     INSERT INTO windrow.tally (n, queue, state)

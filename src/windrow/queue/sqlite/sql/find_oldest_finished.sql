@@ -2,7 +2,10 @@
 -- they take. Those of a group that has not ended are still needed. Reads all finished jobs.
 -- :limit
 -- Returns id, bytes.
-SELECT f.id, 400 + length(p.payload) + coalesce(length(r.result), 0) + coalesce(length(b.body), 0) AS bytes
+SELECT f.id,
+  400 + length(p.payload) + coalesce(length(r.result), 0) + coalesce(length(b.body), 0)
+  + coalesce((SELECT sum(length(s.result) + 100) FROM windrow_job_step AS s WHERE s.seq = f.seq), 0)
+    AS bytes
 FROM (
   SELECT j.seq, j.id FROM windrow_job_finished AS j
   WHERE j.group_id IS NULL
