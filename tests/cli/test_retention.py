@@ -24,24 +24,25 @@ def finished(store_url: str) -> None:
         queue.enqueue("work", queue="web")
 
 
-def test_dry_run_counts_and_deletes_nothing(windrow: Windrow, finished: None) -> None:
-    shown = windrow("jobs", "clean", "--dry-run")
+def test_without_yes_jobs_are_counted_and_none_is_deleted(windrow: Windrow, finished: None) -> None:
+    shown = windrow("jobs", "clean")
     assert shown.returncode == 0, shown.stderr
-    assert "4 jobs would be deleted" in shown.stdout
+    assert "4 jobs would be deleted: add --yes" in shown.stdout
+    assert json.loads(windrow("jobs", "clean", "--json").stdout)["is_done"] is False
     assert len(json.loads(windrow("jobs", "list", "--json").stdout)) == 5
 
 
 def test_clean_deletes_finished_jobs_of_a_state(windrow: Windrow, finished: None) -> None:
-    found = json.loads(windrow("jobs", "clean", "--state", "completed", "--json").stdout)
-    assert found == {"jobs": 3, "dry_run": False, "queues": {"web": {"completed": 3}}}
+    found = json.loads(windrow("jobs", "clean", "--state", "completed", "-y", "--json").stdout)
+    assert found == {"jobs": 3, "is_done": True, "queues": {"web": {"completed": 3}}}
     left = json.loads(windrow("jobs", "list", "--json").stdout)
     assert sorted(job["state"] for job in left) == ["failed", "ready"]
 
 
 def test_younger_jobs_and_other_queues_stay(windrow: Windrow, finished: None) -> None:
-    assert "deleted 0 jobs" in windrow("jobs", "clean", "--older-than", "2h").stdout
-    assert "deleted 0 jobs" in windrow("jobs", "clean", "--queue", "other").stdout
-    assert "deleted 4 jobs" in windrow("jobs", "clean", "--older-than", "0.001s").stdout
+    assert "deleted 0 jobs" in windrow("jobs", "clean", "--older-than", "2h", "--yes").stdout
+    assert "deleted 0 jobs" in windrow("jobs", "clean", "--queue", "other", "--yes").stdout
+    assert "deleted 4 jobs" in windrow("jobs", "clean", "--older-than", "0", "--yes").stdout
 
 
 def test_bad_durations_and_states_are_one_line(windrow: Windrow, finished: None) -> None:

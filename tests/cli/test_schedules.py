@@ -114,9 +114,9 @@ def test_pause_resume_and_remove(windrow: Windrow) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "pause", "resume", "remove"])
-def test_a_schedule_that_is_not_there_is_one_line_and_exit_code_4(
+def test_a_schedule_that_is_not_there_is_one_line_and_exit_code_1(
     windrow: Windrow,
     command: str,
 ) -> None:
     printed = windrow("schedules", command, "nobody")
-    assert (printed.returncode, printed.stderr) == (4, "error: no such schedule: nobody\n")
+    assert (printed.returncode, printed.stderr) == (1, "error: no such schedule: nobody\n")

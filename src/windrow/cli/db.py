@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from windrow.cli.output import DatabaseOption, JsonOption, age, print_json, print_table, run
+from windrow.cli.output import DatabaseOption, JsonOption, give_up, print_json, print_table, run
+from windrow.cli.queues import print_queues
 from windrow.queue.job import JobState
-from windrow.queue.records import Pruned, QueueInfo
+from windrow.queue.records import Pruned
 from windrow.services.copying import WAIT_SECONDS, CopyReport, copy_database
 from windrow.services.database import database_status, migrate_database
 from windrow.services.jobs import prune_jobs
@@ -37,7 +37,7 @@ def migrate(database: DatabaseOption = None, as_json: JsonOption = False) -> Non
 
 @app.command()
 def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Show the schema version and the queues. Exit code 5 when the tables do not fit."""
+    """Show the schema version and the queues. Exit code 1 when the tables do not fit."""
 
     async def work() -> None:
         settings = load_settings({"database_url": database})
@@ -55,7 +55,7 @@ def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None
             if found.polls_because is not None:
                 print(f"new work is found by polling: {found.polls_because}")
         if found.problem is not None:
-            raise typer.Exit(_report(found.problem))
+            raise give_up(found.problem)
 
     run(work())
 
@@ -143,25 +143,3 @@ def _print_counts(report: CopyReport) -> None:
     ]
     if rows:
         print_table(["queue", "state", "here before#", "after#", "there before#", "after#"], rows)
-
-
-def print_queues(queues: Sequence[QueueInfo]) -> None:
-    """Queues with their counts; states that no job is in anywhere are left out."""
-    states = [state for state in JobState if any(info.counts.get(state) for info in queues)]
-    print_table(
-        ["queue", "paused", *(f"{state}#" for state in states), "oldest#"],
-        [
-            [
-                info.name,
-                "yes" if info.is_paused else "",
-                *(info.counts.get(state, 0) for state in states),
-                age(info.oldest_ready_at),
-            ]
-            for info in queues
-        ],
-    )
-
-
-def _report(problem: str) -> int:
-    typer.echo(f"error: {problem}", err=True)
-    return 5

@@ -1,62 +1,277 @@
-"""`windrow jobs`: looking at jobs, and deleting finished ones."""
+"""`windrow jobs`: looking at jobs, running them again, changing, stopping and deleting them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
+from windrow.cli.editor import edit_text
 from windrow.cli.output import (
+    MISUSED,
+    AfterOption,
     DatabaseOption,
     JsonOption,
+    YesOption,
     age,
+    ask,
+    cut,
+    give_up,
+    given_options,
     job_fields,
     parse_duration,
+    parse_json,
+    plain,
+    print_fields,
     print_json,
     print_table,
-    run,
 )
-from windrow.queue.job import Job, JobState
-from windrow.services.jobs import clean_jobs, get_job, list_jobs
-from windrow.settings import load_settings
+from windrow.errors import ConfigError
+from windrow.queue.job import LIVE, Job, JobState
+from windrow.queue.records import Change
+from windrow.services.jobs import (
+    Preview,
+    cancel_all,
+    cancel_jobs,
+    clean_jobs,
+    edit_job,
+    get_job,
+    list_errors,
+    list_jobs,
+    preview_jobs,
+    retry_all,
+    retry_jobs,
+    wait_for_jobs,
+)
 
-app = typer.Typer(help="List, show and clean up jobs.", no_args_is_help=True)
+app = typer.Typer(help="List, show, retry, edit, cancel and clean up jobs.", no_args_is_help=True)
+
+Ids = Annotated[list[str] | None, typer.Argument(help="Whole ids, or beginnings of them.")]
+QueueFilter = Annotated[str | None, typer.Option(help="Only this queue.")]
+KindFilter = Annotated[str | None, typer.Option(help="Only this kind.")]
+StateFilter = Annotated[list[str] | None, typer.Option(help="Only these states.")]
+TenantFilter = Annotated[str | None, typer.Option(help="Only this tenant's.")]
+GroupFilter = Annotated[str | None, typer.Option(help="Only this group's.")]
+TagFilter = Annotated[str | None, typer.Option(help="Only with this tag.")]
+ErrorFilter = Annotated[str | None, typer.Option(help="Only with this in their error.")]
+AllOption = Annotated[bool, typer.Option("--all", help="All, without a filter.")]
 
 
 @app.command("list")
 def list_(
-    queue: Annotated[str | None, typer.Option(help="Only this queue.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only this kind.")] = None,
-    state: Annotated[list[str] | None, typer.Option(help="Only these states.")] = None,
-    tenant: Annotated[str | None, typer.Option(help="Only this tenant's.")] = None,
-    group: Annotated[str | None, typer.Option(help="Only this group's.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
-    error: Annotated[str | None, typer.Option(help="Only with this in their error.")] = None,
-    after: Annotated[str | None, typer.Option(help="The id the page before ended with.")] = None,
+    queue: QueueFilter = None,
+    kind: KindFilter = None,
+    state: StateFilter = None,
+    tenant: TenantFilter = None,
+    group: GroupFilter = None,
+    tag: TagFilter = None,
+    error: ErrorFilter = None,
+    unique: Annotated[str | None, typer.Option(help="Only with this unique key.")] = None,
+    by_error: Annotated[
+        bool, typer.Option("--by-error", help="Count failed jobs by their error instead.")
+    ] = False,
+    after: AfterOption = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at the most.")] = 50,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List jobs, newest first."""
-
-    async def work() -> list[Job]:
-        return await list_jobs(
-            load_settings({"database_url": database}),
-            queue=queue,
-            kind=kind,
-            state=state or None,
-            tenant=tenant,
-            group=group,
-            tag=tag,
-            error=error,
-            after=after,
-            limit=limit,
-        )
-
-    found = run(work())
+    filters = _filters(queue, kind, state, tenant, group, tag, error)
+    if by_error:
+        _list_errors(filters, limit, database, as_json)
+        return
+    found = ask(list_jobs, database, **filters, unique=unique, after=after, limit=limit)
     if as_json:
         print_json([job_fields(job) for job in found])
         return
+    print_jobs(found)
+    if len(found) == limit:
+        print(f"more: --after {found[-1].id}")
+
+
+@app.command()
+def show(job_id: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Show one job: payload, result, progress and every error it had."""
+    job = ask(get_job, database, job_id)
+    fields = job_fields(job)
+    if as_json:
+        print_json(fields)
+        return
+    contents = {name: fields.pop(name) for name in ("payload", "result")}
+    del fields["errors"]
+    if job.progress is not None:
+        fields["progress"] = f"{job.progress.percent} % {job.progress.message or ''}"
+    print_fields(fields)
+    for name, value in contents.items():
+        if value is not None:
+            print(f"\n{name}")
+            print_json(value)
+    for line in job.errors:
+        text = f"{line.type}: {line.message}" if line.type else line.message
+        print(f"\n{line.reason} at {line.at}: {plain(text)}")
+        if line.traceback:
+            print(plain(line.traceback.rstrip()))
+
+
+@app.command()
+def retry(
+    job_ids: Ids = None,
+    queue: QueueFilter = None,
+    kind: KindFilter = None,
+    state: Annotated[list[str] | None, typer.Option(help="Default: failed.")] = None,
+    tenant: TenantFilter = None,
+    group: GroupFilter = None,
+    tag: TagFilter = None,
+    error: ErrorFilter = None,
+    every: AllOption = False,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run failed or cancelled jobs again, with all their attempts: some by id, or all that fit."""
+    filters = _filters(queue, kind, state, tenant, group, tag, error)
+    if _are_named(job_ids, filters, every):
+        _print_changes(ask(retry_jobs, database, job_ids or []), as_json)
+        return
+    filters["state"] = state or [JobState.FAILED]
+    if not yes:
+        _print_preview(ask(preview_jobs, database, **filters), "retried", as_json)
+        return
+    _print_total(ask(retry_all, database, **filters), "retried", as_json)
+
+
+@app.command()
+def cancel(
+    job_ids: Ids = None,
+    queue: QueueFilter = None,
+    kind: KindFilter = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Default: all that have not ended.")
+    ] = None,
+    tenant: TenantFilter = None,
+    group: GroupFilter = None,
+    tag: TagFilter = None,
+    error: ErrorFilter = None,
+    every: AllOption = False,
+    reason: Annotated[str, typer.Option(help="Kept with each job.")] = "cancelled by hand",
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Cancel jobs: some by id, or all that fit. Running ones are told to stop."""
+    filters = _filters(queue, kind, state, tenant, group, tag, error)
+    if _are_named(job_ids, filters, every):
+        _print_changes(ask(cancel_jobs, database, job_ids or [], reason), as_json)
+        return
+    filters["state"] = state or [one for one in JobState if one in LIVE]
+    if not yes:
+        _print_preview(ask(preview_jobs, database, **filters), "cancelled", as_json)
+        return
+    _print_total(ask(cancel_all, database, reason, **filters), "cancelled", as_json)
+
+
+@app.command()
+def edit(
+    job_id: str,
+    payload: Annotated[
+        str | None, typer.Option(metavar="JSON", help="The new payload; @FILE, or - for stdin.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="The new kind.")] = None,
+    queue: Annotated[str | None, typer.Option(help="The new queue.")] = None,
+    priority: Annotated[int | None, typer.Option(help="The new priority.")] = None,
+    is_retried: Annotated[bool, typer.Option("--retry", help="Then run it again.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change a job that is not running. Without options, its payload opens in $EDITOR."""
+    changes = given_options(kind=kind, queue=queue, priority=priority)
+    if payload is not None:
+        changes["payload"] = parse_json(_read(payload))
+    elif not changes:
+        changes = _edit_payload(ask(get_job, database, job_id))
+        if not changes and not is_retried:
+            print("nothing was changed")
+            return
+    job = ask(edit_job, database, job_id, changes, is_retried=is_retried)
+    if as_json:
+        print_json(job_fields(job))
+    else:
+        done = ["changed " + ", ".join(changes)] if changes else []
+        print(
+            f"{job.id} {job.state}: {' and '.join([*done, *(['retried'] if is_retried else [])])}"
+        )
+
+
+@app.command()
+def wait(
+    job_ids: Annotated[list[str], typer.Argument(help="Whole ids, or beginnings of them.")],
+    timeout: Annotated[
+        float | None,
+        typer.Option(parser=parse_duration, metavar="TIME", help="As 90, 15m, 24h. Default: none."),
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Wait until jobs have ended. Exit code 0 only if all of them are completed."""
+    jobs = ask(wait_for_jobs, database, job_ids, timeout)
+    if as_json:
+        print_json([job_fields(job) for job in jobs])
+    else:
+        print_jobs(jobs)
+    if running := [job.id for job in jobs if not job.is_finished]:
+        raise give_up(f"still not ended when the time was up: {', '.join(running)}")
+    if any(job.state != JobState.COMPLETED for job in jobs):
+        raise typer.Exit(1)
+
+
+@app.command()
+def clean(
+    queue: QueueFilter = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only completed, failed or cancelled ones.")
+    ] = None,
+    older_than: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_duration,
+            metavar="TIME",
+            help="Only those that finished so long ago: 90, 15m, 24h, 7d; 0 means all.",
+        ),
+    ] = None,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete finished jobs now, whatever their retention."""
+    found = ask(
+        clean_jobs,
+        database,
+        queue=queue,
+        state=state or None,
+        older_than=older_than or 0.0,
+        dry_run=not yes,
+    )
+    total = sum(sum(counts.values()) for counts in found.values())
+    if as_json:
+        print_json({"jobs": total, "is_done": yes, "queues": found})
+        return
+    if found:
+        print_table(
+            ["queue", "state", "jobs#"],
+            [
+                (name, state, n)
+                for name in sorted(found)
+                for state, n in sorted(found[name].items())
+            ],
+        )
+    print(f"deleted {total} jobs" if yes else f"{total} jobs would be deleted{_hint(total)}")
+
+
+def print_jobs(jobs: Sequence[Job]) -> None:
     print_table(
         ["id", "queue", "kind", "state", "tries#", "age#", "error"],
         [
@@ -69,80 +284,112 @@ def list_(
                 age(job.created_at),
                 job.error or "",
             )
-            for job in found
+            for job in jobs
         ],
     )
-    if len(found) == limit:
-        print(f"more: --after {found[-1].id}")
-
-
-@app.command()
-def show(job_id: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Show one job: payload, result, progress and every error it had."""
-
-    async def work() -> Job:
-        return await get_job(load_settings({"database_url": database}), job_id)
-
-    job = run(work())
-    fields = job_fields(job)
-    if as_json:
-        print_json(fields)
-        return
-    long = ("payload", "result", "errors")
-    width = max(len(name) for name in fields)
-    for name, value in fields.items():
-        if name not in long and value not in (None, (), {}):
-            print(f"{name:<{width}}  {value}")
-    for name in ("payload", "result"):
-        if fields[name] is not None:
-            print(f"\n{name}")
-            print_json(fields[name])
-    for line in job.errors:
-        print(
-            f"\n{line.reason} at {line.at}: {line.type + ': ' if line.type else ''}{line.message}"
-        )
-        if line.traceback:
-            print(line.traceback.rstrip())
-
-
-@app.command()
-def clean(
-    queue: Annotated[str | None, typer.Option(help="Only this queue.")] = None,
-    state: Annotated[
-        list[str] | None, typer.Option(help="Only completed, failed or cancelled ones.")
-    ] = None,
-    older_than: Annotated[
-        str, typer.Option(help="Only those that finished so long ago: 90s, 30m, 2h, 7d.")
-    ] = "0s",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Delete finished jobs now, whatever their retention."""
-    seconds = parse_duration(older_than)
-
-    async def work() -> dict[str, dict[JobState, int]]:
-        return await clean_jobs(
-            load_settings({"database_url": database}),
-            queue=queue,
-            state=state or None,
-            older_than=seconds,
-            dry_run=dry_run,
-        )
-
-    found = run(work())
-    total = sum(sum(counts.values()) for counts in found.values())
-    if as_json:
-        print_json({"jobs": total, "dry_run": dry_run, "queues": found})
-        return
-    print_table(
-        ["queue", "state", "jobs#"],
-        [(name, state, n) for name in sorted(found) for state, n in sorted(found[name].items())],
-    )
-    print(f"{total} jobs would be deleted" if dry_run else f"deleted {total} jobs")
 
 
 def tries(job: Job) -> str:
     """Failed attempts of those allowed, and crashes if there were any."""
     crashed = f" +{job.crashes} crashed" if job.crashes else ""
     return f"{job.attempts}/{job.max_attempts}{crashed}"
+
+
+def _filters(
+    queue: str | None,
+    kind: str | None,
+    state: Sequence[str] | None,
+    tenant: str | None,
+    group: str | None,
+    tag: str | None,
+    error: str | None,
+) -> dict[str, Any]:
+    return given_options(
+        queue=queue,
+        kind=kind,
+        state=state or None,
+        tenant=tenant,
+        group=group,
+        tag=tag,
+        error=error,
+    )
+
+
+def _are_named(job_ids: Sequence[str] | None, filters: dict[str, Any], every: bool) -> bool:
+    """Whether jobs were named one by one; else by a filter, or all of them."""
+    if job_ids and (filters or every):
+        raise give_up("name jobs, or say which by options, not both", MISUSED)
+    if not (job_ids or filters or every):
+        raise give_up("name jobs by their ids, or say which by options, or --all", MISUSED)
+    return bool(job_ids)
+
+
+def _list_errors(filters: dict[str, Any], limit: int, database: str | None, as_json: bool) -> None:
+    if set(filters) - {"queue"} and filters.get("state") != ["failed"]:
+        raise give_up("--by-error goes with --queue and --state failed only", MISUSED)
+    found = ask(list_errors, database, filters.get("queue"), limit)
+    if as_json:
+        print_json(found)
+        return
+    print_table(
+        ["jobs#", "first#", "last#", "id", "error"],
+        [(one.count, age(one.first_at), age(one.last_at), one.example, one.error) for one in found],
+    )
+
+
+def _print_changes(changes: Sequence[Change], as_json: bool) -> None:
+    if as_json:
+        print_json([{"id": one.id, "before": one.before, "after": one.after} for one in changes])
+        return
+    for one in changes:
+        told = " (it runs, and is told)" if one.after == JobState.ACTIVE else ""
+        print(f"{one.id} was {one.before}, is {one.after}{told}")
+
+
+def _print_preview(found: Preview, done: str, as_json: bool) -> None:
+    if as_json:
+        examples = [job.id for job in found.examples]
+        counts = {"jobs": found.jobs, "has_more": found.has_more, "states": found.states}
+        print_json({"is_done": False, **counts, "examples": examples})
+        return
+    for job in found.examples:
+        print(cut(f"  {job.id} {job.state} {job.queue} {job.kind} {job.error or ''}"))
+    if found.jobs > len(found.examples):
+        print("  …")
+    states = ", ".join(f"{count} {state}" for state, count in sorted(found.states.items()))
+    count = f"more than {found.jobs}" if found.has_more else str(found.jobs)
+    print(f"{count} jobs would be {done}{f' ({states})' if states else ''}{_hint(found.jobs)}")
+
+
+def _hint(total: int) -> str:
+    return ": add --yes" if total else ""
+
+
+def _print_total(total: int, done: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"is_done": True, "jobs": total})
+    else:
+        print(f"{done} {total} jobs")
+
+
+def _read(given: str) -> str:
+    """JSON as it was given, or from where it was said to be."""
+    if given == "-":
+        return sys.stdin.read()
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{given[1:]} cannot be read: {error}") from error
+
+
+def _edit_payload(job: Job) -> dict[str, Any]:
+    """Let a person change the payload; nothing if it is the same afterwards."""
+    before = msgspec.json.format(job.payload_json, indent=2)
+    text = before if isinstance(before, str) else before.decode()
+    try:
+        edited = edit_text(text + "\n", ".json")
+    except ConfigError as error:
+        raise give_up(str(error)) from error
+    return {} if edited.strip() == text.strip() else {"payload": parse_json(edited)}

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli import db, demo, jobs, limits, queues, schedules
+from windrow.cli import db, demo, groups, jobs, limits, queues, schedules
 
 app = typer.Typer(
     name="windrow",
@@ -16,6 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(db.app, name="db")
+app.add_typer(groups.app, name="groups")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(limits.app, name="limits")
 app.add_typer(queues.app, name="queues")

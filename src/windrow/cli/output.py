@@ -3,36 +3,67 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sys
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import msgspec
 import typer
 from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
 
-from windrow.errors import ConfigError, JobNotFound, ScheduleNotFound, StoreError, WindrowError
-from windrow.queue.job import Job
+from windrow.errors import ConfigError, WindrowError
+from windrow.queue.job import Job, JobState
+from windrow.settings import Settings, load_settings
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 DatabaseOption = Annotated[
     str | None,
     typer.Option("--database", "-d", metavar="URL", help="Default: WINDROW_DATABASE_URL."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+YesOption = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do it. Without this, only say what would be done.")
+]
+AfterOption = Annotated[str | None, typer.Option(help="The id the page before ended with.")]
 
+STATES = frozenset(JobState)
 NARROWEST = 5  # a column is not cut below this
 
-EXIT_CODES: tuple[tuple[type[WindrowError], int], ...] = (
-    (ConfigError, 2),
-    (JobNotFound, 4),
-    (ScheduleNotFound, 4),
-    (StoreError, 5),
-    (WindrowError, 1),
-)
+# Exit codes of every command: 0, all is well; these two.
+FAILED = 1
+MISUSED = 2
+
+STATE_STYLES = {
+    JobState.READY: "cyan",
+    JobState.ACTIVE: "green",
+    JobState.FAILED: "bold red",
+    JobState.CANCELLED: "yellow",
+    JobState.PAUSED: "yellow",
+    JobState.HELD: "magenta",
+    JobState.COMPLETED: "dim",
+}
+
+
+def ask(
+    service: Callable[Concatenate[Settings, P], Coroutine[Any, Any, T]],
+    database: str | None,
+    /,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Call a service with the settings in force, on the database that was named."""
+
+    async def work() -> T:
+        return await service(load_settings({"database_url": database}), *args, **kwargs)
+
+    return run(work())
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -40,9 +71,20 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(work)
     except WindrowError as error:
-        print(f"error: {error}", file=sys.stderr)
-        code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
-        raise typer.Exit(code) from error
+        code = MISUSED if isinstance(error, ConfigError) else FAILED
+        raise give_up(str(error), code) from error
+
+
+def give_up(why: str, code: int = FAILED) -> typer.Exit:
+    """Say on stderr what is wrong; to be raised."""
+    print(f"error: {why}", file=sys.stderr)
+    return typer.Exit(code)
+
+
+def make_console() -> Console:
+    """Where people read: in colour on a terminal, unless NO_COLOR is set."""
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(color_system=colours, highlight=False)
 
 
 def print_json(value: Any) -> None:
@@ -54,15 +96,23 @@ def print_json(value: Any) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table as wide as the terminal; the widest cells are cut first, ids never. A column whose
     name ends in # is set to the right."""
+    console = make_console()
     cells = [[column.rstrip("#") for column in columns]]
     cells += [[_cell(value) for value in row] for row in rows]
     widths = _fitted([max(map(cell_len, column)) for column in zip(*cells, strict=True)], columns)
-    for row in cells:
-        shown = [
-            _set(text, width, column.endswith("#"))
+    for number, row in enumerate(cells):
+        line = Text("  ").join(
+            Text(
+                _set(text, width, column.endswith("#")), _style(text, column) if number else "bold"
+            )
             for text, width, column in zip(row, widths, columns, strict=True)
-        ]
-        print("  ".join(shown).rstrip())
+        )
+        line.rstrip()
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+
+
+def _style(text: str, column: str) -> str:
+    return STATE_STYLES.get(JobState(text), "") if column == "state" and text in STATES else ""
 
 
 def _fitted(widths: list[int], columns: Sequence[str]) -> list[int]:
@@ -87,9 +137,9 @@ def job_fields(job: Job) -> dict[str, Any]:
     """A job for JSON: everything a person may want to see of it."""
     shown = (
         "id seq queue kind state priority attempts crashes runs max_attempts max_crashes "
-        "created_at run_at started_at finished_at expires_at tenant group unique error worker "
-        "lease_expires_at limits max_hold_seconds is_cleaned headers tags payload result errors "
-        "progress"
+        "created_at run_at started_at finished_at expires_at tenant group root_of unique error "
+        "worker lease_expires_at stop_as limits max_hold_seconds is_cleaned headers tags payload "
+        "result errors progress"
     )
     return {name: getattr(job, name) for name in shown.split()}
 
@@ -107,7 +157,38 @@ def age(moment: datetime | None) -> str:
 
 
 def _cell(value: object) -> str:
-    return "-" if value is None else " ".join(str(value).split())
+    return "-" if value is None else plain(" ".join(str(value).split()))
+
+
+def plain(text: str) -> str:
+    """Text that came from a job, without what a terminal would obey."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in text
+    )
+
+
+def cut(text: str, width: int | None = None) -> str:
+    """A line that fits the terminal."""
+    return _set(_cell(text), width or shutil.get_terminal_size().columns, False).rstrip()
+
+
+def print_fields(fields: Mapping[str, Any]) -> None:
+    """One line for each field that says something."""
+    width = max(map(len, fields))
+    for name, value in fields.items():
+        if value not in (None, (), {}, [], ""):
+            print(f"{name:<{width}}  {plain(_spelled(value))}")
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, datetime):
+        ago = "" if value > datetime.now(UTC) else " ago"
+        return f"{value.isoformat(sep=' ', timespec='seconds')} ({age(value)}{ago})"
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {one}" for name, one in value.items())
+    return str(value)
 
 
 def given_options(**options: Any) -> dict[str, Any]:

@@ -40,6 +40,11 @@ def is_id(text: str) -> bool:
     return True
 
 
+def normal_id(text: str) -> str:
+    """A UUID in any of its usual spellings as the database has it."""
+    return str(uuid.UUID(text))
+
+
 def owner_id(owner: str) -> str:
     """An owner as a UUID: one that is a UUID as it is, any other name by UUIDv5."""
     if is_id(owner):

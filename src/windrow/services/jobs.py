@@ -1,13 +1,36 @@
-"""Looking at jobs, and removing finished ones."""
+"""What people ask of jobs: look at them, run them again, change them, stop them, wait for them."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
+from windrow.errors import InvalidJob, JobNotFound, WaitTimeout
+from windrow.queue.ids import is_id, normal_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Opening, Queue
-from windrow.queue.records import Pruned
+from windrow.queue.records import Change, ErrorCount, Pruned
 from windrow.settings import Settings
+
+# A beginning of an id has at least so many digits: the time it was made, to about a minute.
+SHORTEST_BEGINNING: Final = 8
+DIGITS: Final = 32
+EXAMPLES: Final = 5
+MOST_COUNTED: Final = 10_000
+PAGE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a change of many jobs would touch. Not all were counted if `has_more`."""
+
+    jobs: int
+    has_more: bool
+    states: Mapping[JobState, int]
+    examples: Sequence[Job]
 
 
 def open_queue(settings: Settings) -> Opening:
@@ -24,19 +47,98 @@ def open_queue(settings: Settings) -> Opening:
     )
 
 
-async def list_jobs(settings: Settings, **wanted: Any) -> list[Job]:
+async def list_jobs(settings: Settings, /, **wanted: Any) -> list[Job]:
     """Jobs, newest first; the filters are those of `Queue.list`."""
     async with open_queue(settings) as queue:
         return await queue.list(**wanted)
 
 
+async def list_errors(
+    settings: Settings, queue: str | None = None, limit: int = 50
+) -> list[ErrorCount]:
+    """Failed jobs by their error, most frequent first."""
+    async with open_queue(settings) as opened:
+        return await opened.errors(queue, limit=limit)
+
+
 async def get_job(settings: Settings, job_id: str) -> Job:
     """One job with everything it has. Raises JobNotFound."""
     async with open_queue(settings) as queue:
-        return await queue.get(job_id)
+        return await queue.get(await find_job(queue, job_id))
 
 
-async def clean_jobs(settings: Settings, **wanted: Any) -> dict[str, dict[JobState, int]]:
+async def preview_jobs(settings: Settings, /, **wanted: Any) -> Preview:
+    """What a change of all jobs that `Queue.list` finds would touch."""
+    async with open_queue(settings) as queue:
+        states: Counter[JobState] = Counter()
+        examples: list[Job] = []
+        after = None
+        while page := await queue.list(**wanted, after=after, limit=PAGE):
+            after = page[-1].id
+            states.update(job.state for job in page)
+            examples += page[: EXAMPLES - len(examples)]
+            if len(page) < PAGE:
+                break
+            if states.total() >= MOST_COUNTED:
+                more = await queue.list(**wanted, after=after, limit=1)
+                return Preview(states.total(), bool(more), states, examples)
+        return Preview(states.total(), False, states, examples)
+
+
+async def retry_jobs(settings: Settings, job_ids: Sequence[str]) -> list[Change]:
+    """Run these again. The first that cannot be is an error, and those before it have been."""
+    async with open_queue(settings) as queue:
+        found = [await find_job(queue, job_id) for job_id in job_ids]
+        return [await queue.retry(job_id) for job_id in found]
+
+
+async def retry_all(settings: Settings, /, **wanted: Any) -> int:
+    """Run all again that `Queue.list` finds; how many."""
+    async with open_queue(settings) as queue:
+        return await queue.retry_all(**wanted)
+
+
+async def cancel_jobs(settings: Settings, job_ids: Sequence[str], reason: str) -> list[Change]:
+    """Cancel these. The first that cannot be is an error, and those before it have been."""
+    async with open_queue(settings) as queue:
+        found = [await find_job(queue, job_id) for job_id in job_ids]
+        return [await queue.cancel(job_id, reason=reason) for job_id in found]
+
+
+async def cancel_all(settings: Settings, reason: str, /, **wanted: Any) -> int:
+    """Cancel all that `Queue.list` finds; how many."""
+    async with open_queue(settings) as queue:
+        return await queue.cancel_all(reason=reason, **wanted)
+
+
+async def edit_job(
+    settings: Settings, job_id: str, changes: Mapping[str, Any], *, is_retried: bool = False
+) -> Job:
+    """Change a job that is not running, those things that `Queue.edit` takes, and run it again if
+    asked to."""
+    async with open_queue(settings) as queue:
+        found = await find_job(queue, job_id)
+        job = await queue.edit(found, **changes) if changes else await queue.get(found)
+        if not is_retried:
+            return job
+        await queue.retry(found)
+        return await queue.get(found)
+
+
+async def wait_for_jobs(
+    settings: Settings, job_ids: Sequence[str], timeout: float | None = None
+) -> list[Job]:
+    """These jobs when all have ended, or as they are when the time is up."""
+    async with open_queue(settings) as queue:
+        wanted = list(dict.fromkeys([await find_job(queue, job_id) for job_id in job_ids]))
+        try:
+            found = await queue.wait_many(wanted, timeout=timeout)
+        except WaitTimeout:
+            found = await queue.get_many(wanted)
+        return [found[job_id] for job_id in wanted if job_id in found]
+
+
+async def clean_jobs(settings: Settings, /, **wanted: Any) -> dict[str, dict[JobState, int]]:
     """Delete finished jobs, or count them; the filters are those of `Queue.clean`."""
     async with open_queue(settings) as queue:
         return await queue.clean(**wanted)
@@ -46,3 +148,35 @@ async def prune_jobs(settings: Settings, archive: str | None = None) -> Pruned:
     """Remove what is past its time, and what is too much for the disk budget."""
     async with open_queue(settings) as queue:
         return await queue.prune(archive=archive)
+
+
+async def find_job(queue: Queue, text: str) -> str:
+    """The id that a person means: a whole one, or the beginning of just one job's."""
+    if is_id(text):
+        return normal_id(text)
+    following = end_of_beginning(text, JobNotFound)
+    page = await queue.list(after=following, limit=EXAMPLES)
+    return only_one(text, [job.id for job in page], JobNotFound)
+
+
+def end_of_beginning(text: str, missing: type[Exception]) -> str:
+    """The first id that does not begin like this: ids below it, newest first, may."""
+    digits = text.replace("-", "").lower()
+    if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_BEGINNING},{DIGITS - 1}}}", digits):
+        raise missing(text)
+    following = min(int(digits, 16) + 1, 16 ** len(digits) - 1)
+    return normal_id(f"{following:0{len(digits)}x}".ljust(DIGITS, "0"))
+
+
+def only_one(text: str, ids: Sequence[str], missing: type[Exception]) -> str:
+    """The one id that begins like this."""
+    digits = text.replace("-", "").lower()
+    alike = [one for one in ids if one.replace("-", "").startswith(digits)]
+    if not alike:
+        raise missing(text)
+    if len(alike) > 1:
+        raise InvalidJob(
+            f"{text} is the beginning of several ids: {', '.join(alike)}; write more of the one "
+            "you mean"
+        )
+    return alike[0]
