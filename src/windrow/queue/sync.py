@@ -12,12 +12,16 @@ import functools
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from windrow.queue.lease import Lease
 from windrow.queue.steps import LeasedRun, read_step
 from windrow.queue.transactions import is_blocking, run_sync
 
+if TYPE_CHECKING:
+    from windrow.queue.queue import Queue
+
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -128,6 +132,15 @@ class SyncQueue(Blocking):
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def run(
+        self,
+        function: Callable[Concatenate[Queue, P], Coroutine[Any, Any, T]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """Run an async function that takes a queue, and wait for it: `queue.run(drain, [mail])`."""
+        return self._portal.run(function(self._target, *args, **options))
 
     def close(self) -> None:
         self._portal.run(self._target.close())
