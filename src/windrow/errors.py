@@ -37,6 +37,7 @@ The docstring of a class is its default message; attributes carry the data. Erro
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +49,8 @@ class WindrowError(Exception):
     retry_after: float | None = None
 
     def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or (type(self).__doc__ or "").strip().splitlines()[0])
+        # An error of somebody's own may have no docstring: then it is its parent's.
+        super().__init__(message or (inspect.getdoc(type(self)) or "").splitlines()[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross processes; their constructors take data, of which the message is made.

@@ -82,7 +82,8 @@ class Executor:
             if handler.max_attempts and job.max_attempts == DEFAULT_MAX_ATTEMPTS:
                 job.max_attempts = handler.max_attempts
             run = Run(job, handler)
-            self._runs.add(run)
+            if former := self._runs.add(run):
+                self.stop(former, Stop.LOST)
             self._place(run)
         self._batches.flush_due()
         self._start_next()

@@ -42,10 +42,11 @@ class Run:
 
 
 class Runs:
-    """All of them, by the id of the job."""
+    """All of them. A job that was lost and claimed again by this same worker has two."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[tuple[str, str], Run] = {}
+        self._latest: dict[str, Run] = {}
         self._emptied = asyncio.Event()
         self._emptied.set()
 
@@ -55,17 +56,19 @@ class Runs:
     def __iter__(self) -> Iterator[Run]:
         return iter(list(self._runs.values()))
 
-    def get(self, job_id: str) -> Run | None:
-        return self._runs.get(job_id)
-
-    def add(self, run: Run) -> None:
-        self._runs[run.job.id] = run
+    def add(self, run: Run) -> Run | None:
+        """Returns the former run of the same job, if there is one: it has lost the job."""
+        former = self._latest.get(run.job.id)
+        self._latest[run.job.id] = run
+        self._runs[run.job.id, run.token] = run
         self._emptied.clear()
+        return former
 
     def remove(self, run: Run) -> None:
         """The run is over: its end is written, or it is no longer ours."""
-        if self._runs.get(run.job.id) is run:
-            del self._runs[run.job.id]
+        self._runs.pop((run.job.id, run.token), None)
+        if self._latest.get(run.job.id) is run:
+            del self._latest[run.job.id]
         if not self._runs:
             self._emptied.set()
 
