@@ -165,14 +165,13 @@ class Executor:
         self._start_next()
 
     async def _run_when_quiet(self, run: Run) -> None:
-        others = [one.task for one in self._runs if one.task and one is not run]
-        if others:
-            await asyncio.wait(others, timeout=QUIET_SECONDS)
-        is_quiet = all(one.stage is not Stage.RUNNING for one in self._runs if one is not run)
-        if is_quiet:
-            await self._run_one(run)
-        else:
+        try:
+            async with asyncio.timeout(QUIET_SECONDS):
+                await self._runs.wait_for_at_most(1)
+        except TimeoutError:
             self._end(run, Snooze(QUIET_SECONDS))
+            return
+        await self._run_one(run)
 
     async def _run_one(self, run: Run) -> None:
         try:

@@ -47,8 +47,7 @@ class Runs:
     def __init__(self) -> None:
         self._runs: dict[tuple[str, str], Run] = {}
         self._latest: dict[str, Run] = {}
-        self._emptied = asyncio.Event()
-        self._emptied.set()
+        self._left = asyncio.Event()  # one of them was removed
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -61,7 +60,6 @@ class Runs:
         former = self._latest.get(run.job.id)
         self._latest[run.job.id] = run
         self._runs[run.job.id, run.token] = run
-        self._emptied.clear()
         return former
 
     def remove(self, run: Run) -> None:
@@ -69,8 +67,7 @@ class Runs:
         self._runs.pop((run.job.id, run.token), None)
         if self._latest.get(run.job.id) is run:
             del self._latest[run.job.id]
-        if not self._runs:
-            self._emptied.set()
+        self._left.set()
 
     def tokens(self) -> list[str]:
         return sorted({run.token for run in self._runs.values()})
@@ -78,5 +75,8 @@ class Runs:
     def running(self) -> int:
         return sum(1 for run in self._runs.values() if run.stage is Stage.RUNNING)
 
-    async def wait_until_empty(self) -> None:
-        await self._emptied.wait()
+    async def wait_for_at_most(self, count: int) -> None:
+        """Wait until no more than so many are left."""
+        while len(self._runs) > count:
+            self._left.clear()
+            await self._left.wait()

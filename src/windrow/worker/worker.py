@@ -189,7 +189,7 @@ class Worker:
             self._executor.stop(run, Stop.SHUTDOWN)
         try:
             async with asyncio.timeout(STOP_SECONDS):
-                await self._runs.wait_until_empty()
+                await self._runs.wait_for_at_most(0)
         except TimeoutError:
             logger.error(
                 "%d jobs could not be handed back; they run again when their leases run out",
@@ -198,7 +198,7 @@ class Worker:
 
     async def _until_empty_or_now(self, seconds: float) -> None:
         waits = [
-            asyncio.create_task(self._runs.wait_until_empty()),
+            asyncio.create_task(self._runs.wait_for_at_most(0)),
             asyncio.create_task(self._stop_now.wait()),
         ]
         try:
@@ -227,7 +227,7 @@ class Worker:
         held_since: float | None = None
         loop = asyncio.get_running_loop()
         while True:
-            await self._runs.wait_until_empty()
+            await self._runs.wait_for_at_most(0)
             try:
                 moved = await self._queue.tend()
                 is_idle = await self._claimer.look_again() and not moved and not len(self._runs)
