@@ -159,9 +159,9 @@ async def test_a_lost_lease_is_told_by_the_step_and_nothing_is_kept(
 async def test_only_a_claimed_job_takes_steps(queue: Queue) -> None:
     made = await queue.enqueue("work")
     for job in (made, await queue.get(made.id)):
-        with pytest.raises(InvalidJob, match="was read, not claimed"):
+        with pytest.raises(InvalidJob, match="has no lease here"):
             await job.step("a", lambda: 1)
-        with pytest.raises(InvalidJob, match="was read, not claimed"):
+        with pytest.raises(InvalidJob, match="has no lease here"):
             await job.report_progress(5)
 
 

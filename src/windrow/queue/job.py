@@ -8,7 +8,7 @@ paused    ─┘     ▲         │  └─► waiting (for its group) ─► c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -184,30 +184,26 @@ class Job:
     def is_finished(self) -> bool:
         return self.state in FINAL
 
-    def step(
-        self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
-    ) -> Coroutine[Any, Any, Any]:
+    def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """`await job.step("fetch", fetch, url)`: call the function and keep its result, which must
         be JSON; a later run of this job gets that and does not call it again. Each step of a job
-        needs a name of its own. Of a job claimed through `Queue.sync` it blocks.
+        needs a name of its own. In code that blocks (`Queue.sync`, a handler in a thread) there is
+        nothing to await: it blocks.
 
         Raises LeaseLost if the job is no longer ours, and then keeps nothing.
         """
-        steps: Coroutine[Any, Any, Any] = self._leased().step(name, fn, *args, **kwargs)
-        return steps
+        return self._leased().step(name, fn, *args, **kwargs)
 
     def report_progress(
         self, percent: float | None = None, message: str | None = None, **counters: int
-    ) -> Coroutine[Any, Any, None]:
-        """Say how far this run is, as `Lease.progress` does."""
-        reported: Coroutine[Any, Any, None] = self._leased().report_progress(
-            percent, message, **counters
-        )
-        return reported
+    ) -> Any:
+        """Say how far this run is, as `Lease.progress` does; to be awaited where `step` is."""
+        return self._leased().report_progress(percent, message, **counters)
 
     def _leased(self) -> Any:
         if self.leased_run is None:
             raise InvalidJob(
-                f"job {self.id} was read, not claimed: only a job of a lease has steps and progress"
+                f"job {self.id} has no lease here, so no steps and no progress: it was read, not "
+                "claimed, or its handler runs in a process of its own"
             )
         return self.leased_run

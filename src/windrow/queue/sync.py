@@ -12,8 +12,9 @@ import functools
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
+from windrow.queue.job import Job
 from windrow.queue.lease import Lease
 from windrow.queue.steps import LeasedRun, read_step
 from windrow.queue.transactions import is_blocking, run_sync
@@ -25,18 +26,25 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Portal:
+class LoopPortal:
+    """The way into an event loop from other threads than its own."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+class Portal(LoopPortal):
     """An event loop in a thread of its own."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        super().__init__(asyncio.new_event_loop())
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="windrow-sync", daemon=True
         )
         self._thread.start()
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -47,7 +55,7 @@ class Portal:
 class Blocking:
     """A face on an async object: its coroutine methods block, everything else is as it is."""
 
-    def __init__(self, target: Any, portal: Portal) -> None:
+    def __init__(self, target: Any, portal: LoopPortal) -> None:
         self._target = target
         self._portal = portal
 
@@ -77,22 +85,15 @@ class Blocking:
         if not isinstance(result, Lease):
             return result
         for job in result.jobs:
-            job.tx = Blocking(job.tx, self._portal)
-            job.leased_run = BlockingRun(job.leased_run, self._portal)
+            block_on(job, self._portal)
         return Blocking(result, self._portal)
-
-
-class Runs(Protocol):
-    """What runs a coroutine elsewhere and waits for it."""
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T: ...
 
 
 class BlockingRun:
     """`job.step` and `job.report_progress` for code that blocks: a function that does is called in
     the caller's thread, so that it keeps nobody else waiting; a coroutine runs on the loop."""
 
-    def __init__(self, run: LeasedRun, portal: Runs) -> None:
+    def __init__(self, run: LeasedRun, portal: LoopPortal) -> None:
         self._run = run
         self._portal = portal
 
@@ -111,12 +112,21 @@ class BlockingRun:
         self._portal.run(self._run.report_progress(percent, message, **counters))
 
 
+def block_on(job: Job, portal: LoopPortal) -> None:
+    """Let the methods of a claimed job block, for code in another thread than the loop's."""
+    if isinstance(job.leased_run, LeasedRun):
+        job.tx = Blocking(job.tx, portal)
+        job.leased_run = BlockingRun(job.leased_run, portal)
+
+
 async def _awaited(value: Awaitable[T]) -> T:
     return await value
 
 
 class SyncQueue(Blocking):
     """A `Queue` for code that blocks: Django, Flask, scripts. Use it as a context manager."""
+
+    _portal: Portal
 
     @classmethod
     def open(cls, opening: Callable[[], Coroutine[Any, Any, Any]]) -> SyncQueue:

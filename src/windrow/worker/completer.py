@@ -14,7 +14,7 @@ from typing import Final
 
 from windrow.errors import StoreError, StoreReadOnly, WindrowError
 from windrow.queue.checks import SizeLimits
-from windrow.queue.lease import LazyTransaction, to_finish
+from windrow.queue.lease import to_finish
 from windrow.queue.limits import make_room
 from windrow.queue.outcome import Done, Fail, Outcome, Snooze
 from windrow.queue.records import Finish, Finished
@@ -176,4 +176,4 @@ class Completer(Service):
 
 
 def _has_transaction(run: Run) -> bool:
-    return isinstance(run.job.tx, LazyTransaction) and run.job.tx.has_begun
+    return run.job.tx is not None and run.job.tx.has_begun

@@ -19,6 +19,7 @@ from windrow.errors import HandlerTimeout, RateLimited, StoreError
 from windrow.queue.job import DEFAULT_MAX_ATTEMPTS, Job
 from windrow.queue.outcome import Fail, Outcome, Snooze
 from windrow.queue.store import Store
+from windrow.queue.sync import LoopPortal, block_on
 from windrow.worker.batches import Batches, run_batch
 from windrow.worker.classify import classify, to_outcome, with_backoff
 from windrow.worker.observers import Observers
@@ -219,6 +220,9 @@ class Executor:
                     case "async":
                         return await handler.function(*args)
                     case "thread":
+                        portal = LoopPortal(asyncio.get_running_loop())
+                        for job in args[0] if handler.is_batch else args[:1]:
+                            block_on(job, portal)
                         return await self._threads.call(handler.function, args)
                     case "process":
                         return await self._processes.call(handler, args)

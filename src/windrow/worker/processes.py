@@ -50,7 +50,7 @@ class Processes:
         request = Request(
             handler.function.__module__,
             handler.function.__qualname__,
-            tuple(replace(job, tx=None) for job in jobs),
+            tuple(replace(job, tx=None, leased_run=None) for job in jobs),
             handler.is_batch,
         )
         async with self._places:
