@@ -86,6 +86,13 @@ ONLY: dict[str, dict[str, str]] = {
         "save_step": "fenced in the statement itself there: SQLite looks at the job before",
         "remove_moved": "one statement there: SQLite puts it together from smaller ones",
         "remove_groups": "what deletes groups there looks at their expiry",
+        **dict.fromkeys(
+            [
+                *("describe_cron", "find_cron_version", "list_cron_jobs", "put_cron_job"),
+                *("put_distant_job", "remove_cron_jobs", "drop_cron_history"),
+            ],
+            "pg_cron is an extension of Postgres",
+        ),
         "share_queues": "a claim of several queues there locks no more than it takes",
     },
 }

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from windrow.cli import cron
 from windrow.cli.output import DatabaseOption, JsonOption, give_up, print_json, print_table, run
 from windrow.cli.queues import print_queues
 from windrow.queue.job import JobState
@@ -17,6 +18,7 @@ from windrow.services.jobs import prune_jobs
 from windrow.settings import load_settings
 
 app = typer.Typer(help="Make, upgrade and look at the database.", no_args_is_help=True)
+app.add_typer(cron.app, name="cron")
 
 
 @app.command()

@@ -29,6 +29,10 @@ class Statement:
         """The values in the order of the numbers; a missing one is an error."""
         return [values[name] for name in self.parameters]
 
+    def written(self, **values: str) -> str:
+        """The text with SQL in the places of the parameters, for somebody who takes no values."""
+        return _PARAMETER.sub(lambda match: values[match[1]], self.text)
+
 
 def parse_statement(name: str, source: str) -> Statement:
     """A statement from a file's text; comments are for readers and are not sent."""

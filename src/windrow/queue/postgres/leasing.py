@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from windrow.errors import LeaseLost
 from windrow.queue.ids import is_id
@@ -12,6 +13,9 @@ from windrow.queue.postgres.rows import Row, as_json, columns, uuids
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Ending, Work
 from windrow.queue.records import Change, ProgressReport, Renewal
+
+CRASH: Final = "crash"
+CRASH_MESSAGE: Final = "the lease ran out (worker %s)"
 
 
 class Leasing(Verbs):
@@ -71,7 +75,7 @@ class Leasing(Verbs):
 
     async def rescue_jobs(self, limit: int = 1000) -> list[Change]:
         async def do(work: Work) -> list[Change]:
-            runs = await work.run("rescue_jobs", limit=limit)
+            runs = await work.run("rescue_jobs", limit=limit, returns_only=False)
             await work.add_errors([(str(run["id"]), _crash(run)) for run in runs])
             work.ready_queues |= {run["queue"] for run in runs if run["state"] == JobState.READY}
             failed = [run for run in runs if run["state"] is None and _is_exhausted(run)]
@@ -121,4 +125,4 @@ def _failure(run: Row) -> Ending:
 
 
 def _crash(run: Row) -> JobError:
-    return JobError(None, "crash", f"the lease ran out (worker {run['worker']})")
+    return JobError(None, CRASH, CRASH_MESSAGE % run["worker"])

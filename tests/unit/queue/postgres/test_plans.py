@@ -51,7 +51,7 @@ HOT: dict[str, dict[str, Any]] = {
     "list_ready_queues": {},
     "stage_jobs": {"limit": 1000, "now": None},
     "promote_followers": {"keys": None, "limit": 1000, "now": None},
-    "rescue_jobs": {"limit": 1000, "now": None},
+    "rescue_jobs": {"limit": 1000, "now": None, "returns_only": False},
     "extend_leases": {"tokens": [new_id()], "seconds": None, "now": None},
     "list_held_keys": {"after": "", "limit": 200},
     "list_carried_keys": {"keys": ["a", "b"], "look": 200},

@@ -1,7 +1,8 @@
 -- Jobs of expired leases: the crash is counted, the token forgotten, and they go back to wait.
 -- :limit jobs at most; :now or null. Returns for each id, queue, token, worker, crashes, stop_as,
 -- follower_id and where it went (state). A null state: it may not wait, because it crashed too often,
--- was asked to end or has a follower; it was left active, locked, to be ended.
+-- was asked to end or has a follower; it was left active, locked, to be ended. :returns_only passes
+-- over those, with their leases, for somebody who cannot end them.
 WITH expired AS MATERIALIZED (
     SELECT token, worker, job_ids
       FROM windrow.lease
@@ -29,6 +30,11 @@ run AS MATERIALIZED (
               AND live.unique_key = job.unique_key
               AND live.tenant IS NOT DISTINCT FROM job.tenant
            OFFSET 0) AS follower ON true
+     WHERE NOT :returns_only::boolean
+        OR (follower.id IS NULL
+            AND CASE job.stop_as WHEN 'paused' THEN true
+                                 WHEN 'cancelled' THEN false
+                                 ELSE NOT job.is_exhausted END)
      LIMIT :limit::integer
 ),
 rescued AS (
