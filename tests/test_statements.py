@@ -74,11 +74,15 @@ ONLY: dict[str, dict[str, str]] = {
             ],
             "finished jobs lie in leaves by the hour there: SQLite has one table",
         ),
+        "list_event_leaves": "events lie in leaves by their time there: SQLite has one table",
         "find_unused_blobs": "written before it is known whether the run may end there",
         "measure_content": "free room is not told there: SQLite counts its free pages",
         "reserve_seqs": "COPY tells nothing back, so places are taken first",
         **dict.fromkeys(
-            ("add_sleeper", "remove_sleeper", "add_waiters", "pass_commits", "send_notice"),
+            [
+                *("add_sleeper", "remove_sleeper", "add_waiters", "add_reader", "pass_commits"),
+                "send_notice",
+            ],
             "who sleeps is told by NOTIFY there: SQLite's processes look at the file",
         ),
         "find_history": "rows of a UNION cannot be locked there",

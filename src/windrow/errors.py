@@ -22,6 +22,8 @@
        ├─ GroupNotFound(group_id)
        ├─ GroupEnded(group_id)
        ├─ ScheduleNotFound(name)
+       ├─ InvalidCursor
+       ├─ EventsPruned(cursor, oldest)
        ├─ ArchiveFailed *                  nothing was removed
        └─ StoreError
           ├─ StoreUnavailable *           connection refused, dropped, timed out
@@ -226,6 +228,21 @@ class ScheduleNotFound(QueueError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"no such schedule: {name}")
+
+
+class InvalidCursor(QueueError):
+    """This is no place in the stream of events."""
+
+
+class EventsPruned(QueueError):
+    """Events after this cursor have been removed already."""
+
+    def __init__(self, cursor: str, oldest: str) -> None:
+        self.cursor = cursor
+        self.oldest = oldest  # from here on everything is there
+        super().__init__(
+            f"events after cursor {cursor} have been removed; what is kept begins after {oldest}"
+        )
 
 
 class ArchiveFailed(QueueError):

@@ -43,6 +43,9 @@ class Settings:
     max_disk_bytes: int = _setting(
         0, "What the database may use before the oldest finished jobs go; 0: any amount"
     )
+    event_retention_seconds: int = _setting(
+        86_400, "How long events are kept; at most a week, 604800"
+    )
 
 
 def load_settings(

@@ -48,10 +48,12 @@ class Bell:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a bell is rung for: work in these queues (None: in any), the ends of these jobs."""
+    """What a bell is rung for: work in these queues (None: in any), the ends of these jobs, or
+    whatever happens."""
 
     queues: frozenset[str] | None = frozenset()
     job_ids: frozenset[str] = frozenset()
+    events: bool = False
 
 
 def work_in(queues: Sequence[str] | None) -> Wish:
@@ -60,6 +62,10 @@ def work_in(queues: Sequence[str] | None) -> Wish:
 
 def end_of(job_ids: Sequence[str]) -> Wish:
     return Wish(job_ids=frozenset(job_ids))
+
+
+def any_event() -> Wish:
+    return Wish(events=True)
 
 
 class Belfry:
@@ -93,17 +99,23 @@ class Belfry:
             wishes = list(self._wishes.items())
         for bell, wish in wishes:
             wanted = with_work if wish.queues is None else with_work & wish.queues
-            if wanted or ended & wish.job_ids:
+            if wanted or ended & wish.job_ids or wish.events:
                 bell.ring()
 
     def ring_workers(self) -> None:
         """There may be work in any queue."""
         self._ring_those(lambda wish: wish.queues is None or bool(wish.queues))
 
+    def ring_readers(self) -> None:
+        """Something has happened."""
+        self._ring_those(lambda wish: wish.events)
+
     def ring_all(self) -> None:
         self._ring_those(lambda wish: True)
 
     def _ring_those(self, is_meant: Callable[[Wish], bool]) -> None:
+        if not self._wishes:
+            return
         with self._lock:
             bells = [bell for bell, wish in self._wishes.items() if is_meant(wish)]
         for bell in bells:

@@ -6,6 +6,7 @@ Every refusal is an `InvalidJob` that names the field and says what is allowed.
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -127,7 +128,7 @@ def check_id(value: Any, what: str) -> str | None:
         return None
     if not is_id(str(value)):
         raise InvalidJob(f"the {what} must be a UUID, not {value!r}")
-    return str(value).lower()
+    return str(uuid.UUID(str(value)))
 
 
 def check_integer(value: Any, what: str, least: int) -> int:

@@ -24,6 +24,7 @@ from windrow.errors import DuplicateJob, QueueFull, StoreUnavailable
 from windrow.queue import checks
 from windrow.queue.changing import Changing
 from windrow.queue.checks import SizeLimits, check_name, to_row
+from windrow.queue.events import Following
 from windrow.queue.grouping import Grouping
 from windrow.queue.ids import new_id
 from windrow.queue.job import (
@@ -37,7 +38,7 @@ from windrow.queue.limiting import Limiting
 from windrow.queue.limits import make_room
 from windrow.queue.policy import RETRY_WAITS
 from windrow.queue.records import Claim, Inserted, JobRow
-from windrow.queue.retaining import Retaining, Upkeep
+from windrow.queue.retaining import EVENT_SECONDS, Retaining, Upkeep, check_event_retention
 from windrow.queue.scheduling import Scheduling
 from windrow.queue.store import Store, open_store
 from windrow.queue.sync import SyncQueue
@@ -52,7 +53,7 @@ FULL_WAIT: Final = 0.02
 LONGEST_FULL_WAIT: Final = 1.0
 
 
-class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting):
+class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Following):
     """A durable job queue. Open it with `Queue.open(url)`, or `Queue.sync(url)` to block."""
 
     def __init__(
@@ -74,6 +75,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting):
         max_result: int = checks.MAX_RESULT,
         archive_dir: str | os.PathLike[str] | None = None,
         max_disk_bytes: int | None = None,
+        event_retention: float | timedelta = EVENT_SECONDS,
         clock: Clock | None = None,
         direct_url: str | None = None,
         notifier: str | None = None,
@@ -81,13 +83,14 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting):
         """Open a queue: `async with Queue.open(url) as queue`, or `await` it and close it yourself.
 
         A SQLite database is made and upgraded by itself; on Postgres that is `windrow db migrate`,
-        or `migrate=True`. `archive_dir` and `max_disk_bytes` are those of `prune`.
+        or `migrate=True`. `archive_dir` and `max_disk_bytes` are those of `prune`. Events are kept
+        for `event_retention`, a day, by this queue's upkeep; at most a week.
         `direct_url` is the same Postgres past a pooler, for LISTEN. `notifier` says who wakes those
         that sleep: the database (`postgres`, or None on either), an `amqp://` broker, or nobody
         (`polling`).
         """
         limits = SizeLimits(max_payload, max_result)
-        upkeep = Upkeep(archive_dir, max_disk_bytes)
+        upkeep = Upkeep(archive_dir, max_disk_bytes, check_event_retention(event_retention))
 
         async def opened() -> Queue:
             store = await open_store(url, clock=clock, direct_url=direct_url, notifier=notifier)

@@ -346,3 +346,40 @@ class DiskUsage:
     payloads: int
     results: int
     blobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """The same thing that happened to some jobs at once, or to a group (then without job ids)."""
+
+    seq: int
+    at: datetime
+    type: str
+    state: str | None
+    queue: str | None
+    kind: str | None
+    tenant: str | None
+    group_id: str | None
+    job_ids: tuple[str, ...] | None
+    details: str | None = None  # a JSON object
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events are wanted; None: any."""
+
+    types: tuple[str, ...] | None = None
+    queue: str | None = None
+    group: str | None = None
+    job: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """A stretch of the stream, in order."""
+
+    batches: tuple[EventBatch, ...]
+    read_to: int  # everything up to this number was looked at, and nothing can come before it
+    floor: int  # events up to this number may have been removed, before or while it was read
+    last: int  # the greatest number given out
+    has_more: bool  # there is more, now or when a transaction under way has ended

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from windrow.errors import ArchiveFailed, InvalidJob, StoreError
+from windrow.errors import ArchiveFailed, ConfigError, InvalidJob, StoreError
 from windrow.queue.archive import JsonlArchive
 from windrow.queue.checks import check_name, check_retention, check_seconds
 from windrow.queue.job import FINAL, JobState
@@ -31,6 +31,9 @@ LEAD_SECONDS: Final = 1.5 * PRUNE_SECONDS
 PRUNE_BATCH: Final = 5000
 TEND_BATCH: Final = 1000
 CLEAN_PAGE: Final = 500
+EVENT_SECONDS: Final = 86_400.0
+# A week: on Postgres events lie in leaves by their time, which are used again after eight days.
+MOST_EVENT_SECONDS: Final = 7 * 86_400.0
 # Evicting stops a little below the budget, or it would have to begin again at once.
 EVICT_TO: Final = 0.95
 
@@ -42,11 +45,12 @@ Kept = float | timedelta | None
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What is done to old jobs without being asked: where they are archived (nowhere: None), and
-    how many bytes the database may take (any number: None)."""
+    """What is done to old jobs without being asked: where they are archived (nowhere: None), how
+    many bytes the database may take (any number: None), and how long events are kept."""
 
     archive_dir: str | os.PathLike[str] | None = None
     max_disk_bytes: int | None = None
+    event_seconds: float = EVENT_SECONDS
 
 
 class Retaining:
@@ -108,6 +112,8 @@ class Retaining:
                 break
         while await self._prune_limits(PRUNE_BATCH):
             pass
+        while not await self.store.prune_events(self._upkeep.event_seconds):
+            pass
         if not budget:
             return Pruned(jobs, groups)
         evicted = await self._make_room(budget, write)
@@ -161,6 +167,7 @@ class Retaining:
             pruned = await self.store.prune_jobs(TEND_BATCH, archive=write)
             if not pruned.is_done:
                 return
+            await self.store.prune_events(self._upkeep.event_seconds)
             self._pruned_at = seconds
             await self._prune_limits(TEND_BATCH)
             if self._upkeep.max_disk_bytes:
@@ -216,6 +223,14 @@ class Retaining:
             "" if freed >= wanted else "; what is left is not finished and stays",
         )
         return Pruned(jobs, bytes=freed)
+
+
+def check_event_retention(kept: float | timedelta) -> float:
+    """Seconds."""
+    seconds = check_seconds(kept, "event_retention") or 0.0
+    if seconds > MOST_EVENT_SECONDS:
+        raise ConfigError(f"events are kept for a week at the most, not for {seconds:g} seconds")
+    return seconds
 
 
 def _preset(name: str | None) -> dict[str, int | None]:

@@ -26,6 +26,8 @@ Invariants every store keeps, and `tests/conformance` checks:
 - `tally` of a queue and state is exactly the number of its jobs in that state.
 - Every slot of a schedule is fired at most once, and slots only go forward: `next_at` lies after
   `last_at`, whatever the clock does.
+- Whoever reads the events up to a number has seen all that will ever be there up to it, a late
+  commit included. A job's events are in the order of its states.
 - A role has at most one leader whose time is not over.
 """
 
@@ -48,6 +50,8 @@ from windrow.queue.records import (
     Claim,
     DiskUsage,
     ErrorCount,
+    EventFilter,
+    EventPage,
     Finish,
     Finished,
     Group,
@@ -378,6 +382,10 @@ class WakeUps(Protocol):
         """A bell that rings when some of these jobs have ended."""
         ...
 
+    def listen_for_events(self) -> AbstractAsyncContextManager[Bell]:
+        """A bell that rings when events were written."""
+        ...
+
     async def check_wake_ups(self) -> str | None:
         """Begin to listen; why nothing is heard from other processes and everybody polls, or None
         if bells ring."""
@@ -399,6 +407,23 @@ class WorkerStore(Protocol):
 
     async def list_workers(self) -> list[WorkerInfo]:
         """Those that are alive, by name."""
+        ...
+
+
+class EventStore(Protocol):
+    """What happened, in the order in which it did: each change is written with an event, or
+    neither is. `events.py` takes the batches apart."""
+
+    async def read_events(
+        self, after: int | None, wanted: EventFilter, *, span: int, limit: int
+    ) -> EventPage:
+        """The first `limit` batches behind a number (None: behind all there are), of the next
+        `span` numbers. What was removed is passed over: the page tells up to where."""
+        ...
+
+    async def prune_events(self, seconds: float, limit: int = 1000) -> bool:
+        """Remove events that are older, in their order; whether no old one is left. A store may
+        let them stay up to six hours longer."""
         ...
 
 
@@ -441,6 +466,7 @@ class Store(
     RetentionStore,
     WakeUps,
     WorkerStore,
+    EventStore,
     Maintenance,
     Protocol,
 ):

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
+from windrow.queue.events import Event, EventReader
 from windrow.queue.job import Job
 from windrow.queue.lease import Lease
 from windrow.queue.steps import LeasedRun, read_step
@@ -33,7 +34,12 @@ class LoopPortal:
         self._loop = loop
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()  # nobody waits for it any more
+            raise
 
 
 class Portal(LoopPortal):
@@ -63,6 +69,8 @@ class Blocking:
         value = getattr(self._target, name)
         if inspect.iscoroutinefunction(value):
             return self._blocking(value)
+        if name == "events":
+            return self._reading(value)
         return value
 
     def __bool__(self) -> bool:
@@ -78,6 +86,13 @@ class Blocking:
             if is_blocking(kwargs.get("tx")):
                 return run_sync(method(*args, **kwargs))
             return self._wrap(self._portal.run(method(*args, **kwargs)))
+
+        return call
+
+    def _reading(self, method: Callable[..., EventReader]) -> Callable[..., BlockingReader]:
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> BlockingReader:
+            return BlockingReader(method(*args, **kwargs), self._portal)
 
         return call
 
@@ -121,6 +136,37 @@ def block_on(job: Job, portal: LoopPortal) -> None:
 
 async def _awaited(value: Awaitable[T]) -> T:
     return await value
+
+
+class BlockingReader:
+    """An `EventReader` for a plain `for` loop."""
+
+    def __init__(self, reader: EventReader, portal: LoopPortal) -> None:
+        self._reader = reader
+        self._portal = portal
+
+    @property
+    def cursor(self) -> str | None:
+        return self._reader.cursor
+
+    def __enter__(self) -> Self:
+        self._portal.run(self._reader.begin())
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._portal.run(self._reader.aclose())
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Event:
+        try:
+            return self._portal.run(self._reader.__anext__())
+        except StopAsyncIteration:
+            raise StopIteration from None
 
 
 class SyncQueue(Blocking):

@@ -42,6 +42,7 @@ def open_queue(settings: Settings) -> Opening:
         max_result=settings.max_result_bytes,
         archive_dir=settings.archive_dir or None,
         max_disk_bytes=settings.max_disk_bytes or None,
+        event_retention=settings.event_retention_seconds,
         direct_url=settings.database_direct_url or None,
         notifier=settings.notifier or None,
     )

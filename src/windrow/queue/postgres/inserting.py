@@ -44,11 +44,17 @@ class Insertion:
 
 
 async def insert_rows(
-    executor: Executor, rows: Sequence[JobRow], now: datetime | None, *, is_lenient: bool = False
+    executor: Executor,
+    rows: Sequence[JobRow],
+    now: datetime | None,
+    *,
+    is_lenient: bool = False,
+    is_callers: bool = False,
 ) -> Insertion:
     """Insert rows inside a transaction. Members are not counted to their groups yet. `is_lenient`:
-    a row that may not replace its holder leaves it as it is, instead of raising InvalidJob."""
-    inserter = _Inserter(executor, rows, now, is_lenient=is_lenient)
+    a row that may not replace its holder leaves it as it is, instead of raising InvalidJob.
+    `is_callers`: the transaction is, and may last as long as the caller likes."""
+    inserter = _Inserter(executor, rows, now, is_lenient=is_lenient, is_callers=is_callers)
     await inserter.insert_all()
     return inserter.insertion
 
@@ -72,6 +78,7 @@ class _Inserter:
         now: datetime | None,
         *,
         is_lenient: bool = False,
+        is_callers: bool = False,
         are_bounds_kept: bool = True,
     ) -> None:
         self.insertion = Insertion([None] * len(rows))
@@ -79,6 +86,7 @@ class _Inserter:
         self._rows = rows
         self._now = as_text(now)
         self._is_lenient = is_lenient
+        self._is_callers = is_callers
         self._are_bounds_kept = are_bounds_kept
 
     @property
@@ -103,7 +111,12 @@ class _Inserter:
         chosen = list(places)
         if not chosen:
             return
-        found = await self._run("insert_jobs", chosen, as_followers=as_followers)
+        found = await self._run(
+            "insert_jobs",
+            chosen,
+            as_followers=as_followers,
+            are_drafted="true" if self._is_callers else "false",
+        )
         by_id = {str(row["id"]): row for row in found}
         for place in chosen:
             given = self._rows[place]
@@ -210,8 +223,11 @@ class _Inserter:
                 self.insertion.outcomes[place] = to_inserted(row, "replaced")
                 self.insertion.ready_queues.add(row["queue"])
 
-    async def _run(self, name: str, places: list[int], *, as_followers: bool) -> Sequence[Row]:
+    async def _run(
+        self, name: str, places: list[int], *, as_followers: bool, **given: str
+    ) -> Sequence[Row]:
         values = {
+            **given,
             "rows": self._as_json(places),
             "as_followers": "true" if as_followers else "false",
             "are_bounds_kept": "true" if self._are_bounds_kept else "false",
@@ -264,6 +280,7 @@ async def copy_rows(
         "job_payload", schema_name="windrow", columns=_PAYLOAD_COLUMNS, records=payloads
     )
     await _add_counts(connection, Counter((row[2], row[4]) for row in live))
+    await _add_events(connection, rows, outcomes, now)
     return outcomes
 
 
@@ -277,6 +294,27 @@ async def _add_counts(connection: Any, counts: Counter[tuple[str, str]]) -> None
     queues, states, numbers = columns([(*key, n) for key, n in counts.items()], 3)
     add = sql("add_counts")
     values = {"queues": queues, "states": states, "counts": numbers}
+    await connection.fetch(add.numbered, *add.bind(values))
+
+
+async def _add_events(
+    connection: Any, rows: Sequence[JobRow], outcomes: Sequence[Inserted], now: datetime | None
+) -> None:
+    alike: defaultdict[tuple[str, str, str, str | None], list[str]] = defaultdict(list)
+    for row, one in zip(rows, outcomes, strict=True):
+        alike[one.state, row.queue, row.kind, row.tenant].append(row.id)
+    events = [(*key, f"{{{','.join(ids)}}}") for key, ids in alike.items()]
+    states, queues, kinds, tenants, job_ids = columns(events, 5)
+    add = sql("add_events")
+    values = {
+        "type": "job.created",
+        "states": states,
+        "queues": queues,
+        "kinds": kinds,
+        "tenants": tenants,
+        "job_ids": job_ids,
+        "now": now,
+    }
     await connection.fetch(add.numbered, *add.bind(values))
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import asyncpg
 
 from windrow.errors import StoreUnavailable, WindrowError
-from windrow.queue.bells import Belfry, Bell, Wish, end_of, work_in
+from windrow.queue.bells import Belfry, Bell, Wish, any_event, end_of, work_in
 from windrow.queue.ids import is_id, new_id
 from windrow.queue.postgres.connection import Database, parse_url
 from windrow.queue.postgres.failures import wrapped_errors
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 WORK: Final = "windrow_work"
 END: Final = "windrow_end"
+EVENT: Final = "windrow_event"
 TEST: Final = "windrow_test"
 NAME: Final = "windrow-listener"  # in pg_stat_activity
 
@@ -123,6 +124,7 @@ class Listener:
             connection.add_termination_listener(lambda *_: is_lost.set())
             await connection.add_listener(WORK, self._hear_work)
             await connection.add_listener(END, self._hear_end)
+            await connection.add_listener(EVENT, self._hear_event)
             if not await self._test(connection):
                 self.problem = NOTHING_HEARD
                 logger.warning("new work is found by polling: %s", self.problem)
@@ -163,6 +165,9 @@ class Listener:
 
     def _hear_end(self, _connection: Any, _pid: int, _channel: str, job_id: str) -> None:
         self.belfry.ring(job_ids=[job_id])
+
+    def _hear_event(self, _connection: Any, _pid: int, _channel: str, _payload: str) -> None:
+        self.belfry.ring_readers()
 
 
 class NotedBell(Bell):
@@ -225,6 +230,9 @@ class Listening(Verbs):
         if self._notifier is not None:
             return self._notifier.listen(wish)
         return self._listen_here(wish, statement, values)
+
+    def listen_for_events(self) -> AbstractAsyncContextManager[Bell]:
+        return self._listen(any_event(), "add_reader")
 
     @asynccontextmanager
     async def _listen_here(

@@ -109,7 +109,7 @@ class Pruning(Verbs):
         removed = 0
         for first in range(0, pages, PAGES_PER_SCAN):
             found = await self._database.fetch(
-                _on(leaf, "scan_leaf"),
+                on_leaf(leaf, "scan_leaf"),
                 {
                     "first_page": first,
                     "end_page": first + PAGES_PER_SCAN,
@@ -127,10 +127,10 @@ class Pruning(Verbs):
         empty has been written to again, and stays as it is."""
 
         async def do(executor: Executor) -> None:
-            await executor.fetch(_on(leaf, "lock_leaf"), {})
-            [found] = await executor.fetch(_on(leaf, "probe_leaf"), {})
+            await executor.fetch(on_leaf(leaf, "lock_leaf"), {})
+            [found] = await executor.fetch(on_leaf(leaf, "probe_leaf"), {})
             if not found["is_used"]:
-                await executor.fetch(_on(leaf, "empty_leaf"), {})
+                await executor.fetch(on_leaf(leaf, "empty_leaf"), {})
 
         try:
             await self._database.in_transaction(do)
@@ -159,7 +159,7 @@ class Pruning(Verbs):
                 jobs = await read_jobs(work.run, chosen)
                 await asyncio.to_thread(archive, list(jobs.values()))
             values = {"ids": chosen, "is_forced": is_forced, "now": work.now}
-            gone = await work.executor.fetch(_on(leaf, "prune_jobs"), values)
+            gone = await work.executor.fetch(on_leaf(leaf, "prune_jobs"), values)
             await delete_blobs(work, {row["hash"] for row in gone if row["hash"] is not None})
             return len(gone)
 
@@ -176,11 +176,11 @@ class Pruning(Verbs):
 
 
 async def _lock(work: Work, leaf: str, ids: Sequence[str]) -> list[str]:
-    locked = await work.executor.fetch(_on(leaf, "lock_expired"), {"ids": ids})
+    locked = await work.executor.fetch(on_leaf(leaf, "lock_expired"), {"ids": ids})
     return [str(row["id"]) for row in locked]
 
 
-def _on(leaf: str, name: str) -> Statement:
+def on_leaf(leaf: str, name: str) -> Statement:
     """A statement on one leaf: naming it keeps the others out of the plan and unlocked."""
     statement = sql(name)
     return replace(

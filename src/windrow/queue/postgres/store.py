@@ -5,6 +5,7 @@
 - `scheduling` · `leading`: jobs that come again and again; who does what only one may do
 - `registering`: which workers are alive
 - `pruning`: what is past its time; `listening`: who sleeps until something happens
+- `streaming`: what happened, in order, for those who follow it
 - `copying`: jobs on their way to or from another database
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
 """
@@ -43,6 +44,7 @@ from windrow.queue.postgres.registering import Registering
 from windrow.queue.postgres.rows import as_json, sql
 from windrow.queue.postgres.scheduling import Scheduling
 from windrow.queue.postgres.schema import Schema
+from windrow.queue.postgres.streaming import Streaming
 from windrow.queue.postgres.work import Delta, Work, settle_groups
 from windrow.queue.records import Claim, Inserted, JobRow
 from windrow.queue.statements import parse_statement
@@ -67,6 +69,7 @@ class PostgresStore(
     Leading,
     Listening,
     Registering,
+    Streaming,
     Schema,
 ):
     capabilities = Capabilities(
@@ -141,14 +144,16 @@ class PostgresStore(
         with wrapped_errors():
             async with _savepoint(executor):
                 bounds = await find_bounds(executor, rows, is_locking=False)
-                insertion = await self._insert_on(executor, rows)
+                insertion = await self._insert_on(executor, rows, is_callers=True)
                 inserted = insertion.all_outcomes()
                 await keep_bounds(executor, bounds, rows, inserted)
         # Followers that miss the end of their holder are found by the next stage_jobs.
         return inserted
 
-    async def _insert_on(self, executor: Executor, rows: Sequence[JobRow]) -> Insertion:
-        insertion = await insert_rows(executor, rows, self.clock.now())
+    async def _insert_on(
+        self, executor: Executor, rows: Sequence[JobRow], *, is_callers: bool = False
+    ) -> Insertion:
+        insertion = await insert_rows(executor, rows, self.clock.now(), is_callers=is_callers)
         named = groups_named(rows, insertion.all_outcomes())
         if named:
             await _require_open(executor, named)

@@ -10,10 +10,11 @@ from typing import Any
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import Claim
 from windrow.queue.sqlite.rows import MICROSECONDS, claimed_jobs, to_json
-from windrow.queue.sqlite.work import Work
+from windrow.queue.sqlite.work import Work, event_rows
 
 # Positions in the rows of claim_jobs.sql.
-_SEQ, _QUEUE, _KIND, _PRIORITY, _LEASE_SECONDS, _PLACE = 1, 2, 3, 4, 17, 25
+_ID, _SEQ, _QUEUE, _KIND, _PRIORITY = 0, 1, 2, 3, 4
+_TENANT, _GROUP, _LEASE_SECONDS, _PLACE = 12, 13, 17, 25
 
 
 def claim_jobs(work: Work, claim: Claim) -> list[Job]:
@@ -30,6 +31,8 @@ def claim_jobs(work: Work, claim: Claim) -> list[Job]:
     for queue, count in Counter(row[_QUEUE] for row in rows).items():
         work.counts[queue, JobState.READY.value] -= count
         work.counts[queue, JobState.ACTIVE.value] += count
+    started = ((row[_QUEUE], row[_KIND], row[_TENANT], row[_GROUP], row[_ID]) for row in rows)
+    work.events += event_rows(work.now, "job.started", JobState.ACTIVE.value, started)
     if len(by_length) > 1:
         places = {row[_SEQ]: row[_PLACE] for row in rows}
         jobs.sort(key=lambda job: (-job.priority, places[job.seq]))

@@ -7,7 +7,7 @@ refusing comes before the first write. It needs the write lock from the start.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from windrow.errors import GroupEnded, GroupNotFound, InvalidJob, QueueFull
 from windrow.queue.job import UNCLAIMED
 from windrow.queue.records import Inserted, InsertOutcome, JobRow
 from windrow.queue.sqlite.rows import after, to_json, to_micros, to_state, to_time
-from windrow.queue.sqlite.work import Work, statement
+from windrow.queue.sqlite.work import Facts, Work, event_rows, statement
 
 Values = Mapping[str, Any]
 # A statement's name and its values; a list of them runs it once for each and gives no rows.
@@ -52,7 +52,10 @@ def insert_now(work: Work, rows: Sequence[JobRow], *, drops: bool = False) -> li
         step = next(steps)
         while True:
             name, values = step
-            if isinstance(values, list):
+            if name == "add_events" and isinstance(values, list):
+                work.events += values  # in their turn, after what made these jobs
+                found = ()
+            elif isinstance(values, list):
                 work.run_many(name, values)
                 found = ()
             else:
@@ -219,6 +222,20 @@ class _Plan:
             yield "add_to_groups", [{"id": id, "count": members[id]} for id in sorted(members)]
         if counts := self._count():
             yield "add_counts", counts
+        if self._new:
+            yield "add_events", self._events()
+
+    def _events(self) -> list[Values]:
+        by_state: defaultdict[str, list[Facts]] = defaultdict(list)
+        for place in self._new:
+            if (row := place.row) is not None:
+                facts = (row.queue, row.kind, row.tenant, place.group, place.id)
+                by_state[place.state].append(facts)
+        return [
+            event
+            for state, facts in by_state.items()
+            for event in event_rows(self.now, "job.created", state, facts)
+        ]
 
     def _count(self) -> list[Values]:
         counts: Counter[tuple[str, str]] = Counter()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
 from windrow.errors import LeaseLost
 from windrow.queue.job import JobError, JobState
 from windrow.queue.records import Change, ProgressReport, Renewal
@@ -31,21 +33,15 @@ def extend_leases(work: Work, tokens: Sequence[str], seconds: int | None) -> Ren
 
 def report_progress(work: Work, reports: Sequence[ProgressReport]) -> tuple[str, ...]:
     found = work.live_jobs("find_live", {"ids": to_json([report.id for report in reports])})
-    held = {(job.id, job.lease): job.seq for job in found if job.state == "active"}
-    good = [report for report in reports if (report.id, report.token) in held]
-    work.run_many(
-        "report_progress",
-        [
-            {
-                "seq": held[report.id, report.token],
-                "percent": report.percent,
-                "message": report.message,
-                "counters": to_json(report.counters),
-                "now": work.now,
-            }
-            for report in good
-        ],
-    )
+    held = {(job.id, job.lease): job for job in found if job.state == "active"}
+    kept: dict[LiveJob, tuple[int, str | None, str]] = {}
+    for report in reports:
+        if job := held.get((report.id, report.token)):
+            kept[job] = _keep_progress(work, job, report)
+    for job, (percent, message, counters) in kept.items():
+        merged = msgspec.Raw(counters.encode())
+        progress = {"percent": percent, "message": message, "counters": merged}
+        work.record("job.progress", job.state, [job], progress)
     stale = (report.id for report in reports if (report.id, report.token) not in held)
     return tuple(dict.fromkeys(stale))
 
@@ -59,6 +55,19 @@ def save_step(work: Work, job_id: str, token: str, name: str, result: str) -> st
     if work.run("add_steps", line):
         return result
     return next(step.result_json for step in get_steps(work, [job_id])[job_id] if step.name == name)
+
+
+def _keep_progress(work: Work, job: LiveJob, report: ProgressReport) -> tuple[int, str | None, str]:
+    """How far the job is with this report: percent, message, counters."""
+    values = {
+        "seq": job.seq,
+        "percent": report.percent,
+        "message": report.message,
+        "counters": to_json(report.counters),
+        "now": work.now,
+    }
+    [(percent, message, counters)] = work.rows("report_progress", values)
+    return percent, message, counters
 
 
 def stage_jobs(work: Work, limit: int) -> int:

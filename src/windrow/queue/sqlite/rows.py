@@ -39,6 +39,7 @@ class LiveJob(NamedTuple):
     stop_as: str | None
     error: str | None
     limit_keys: str | None
+    kind: str
 
 
 class GroupRecord(NamedTuple):

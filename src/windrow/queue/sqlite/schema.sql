@@ -21,6 +21,19 @@ CREATE TABLE windrow_copy_outbox (
 
 CREATE INDEX windrow_copy_outbox_parcel ON windrow_copy_outbox (parcel, number);
 
+CREATE TABLE windrow_event (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  at INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  state TEXT,
+  queue TEXT,
+  kind TEXT,
+  tenant TEXT,
+  group_id TEXT,
+  job_ids BLOB,
+  details TEXT
+);
+
 CREATE TABLE windrow_job_error (
   number INTEGER PRIMARY KEY,
   seq INTEGER NOT NULL,

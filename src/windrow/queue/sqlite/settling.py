@@ -49,6 +49,7 @@ def leave(
     )
     work.run("remove_jobs", {"seqs": moving})
     work.ended.update(job.id for job in jobs)
+    work.record("job.finished", state.value, jobs)
     for (queue, former), count in Counter((job.queue, job.state) for job in jobs).items():
         work.counts[queue, former] -= count
         work.counts[queue, state.value] += count
@@ -82,6 +83,7 @@ def settle(work: Work) -> None:
         cancel_orphans(work)
         settle_groups(work)
     work.write_counts()
+    work.write_events()
 
 
 def promote_followers(work: Work) -> None:
@@ -124,22 +126,26 @@ def settle_groups(work: Work) -> None:
         group = work.group_record("settle_groups", values)
         if group is None:
             continue
-        if group.root is not None and any(changes[name] for name in names[1:]):
+        is_news = any(changes[name] for name in names[1:])
+        if group.root is not None and is_news:
             _report_to_root(work, group, group.root)
-        if group.added or group.is_cancelled:
-            end_if_done(work, group)
+        ends = (group.added or group.is_cancelled) and end_if_done(work, group)
+        if is_news and not ends:
+            work.record_group("group.progress", group.state, group, _counters(group))
 
 
-def end_if_done(work: Work, group: GroupRecord) -> None:
-    """End a group, once: its root is freed and its finish job inserted."""
+def end_if_done(work: Work, group: GroupRecord) -> bool:
+    """End a group, once: its root is freed and its finish job inserted. Whether it ended now."""
     if group.ended_at is not None or group.is_open or group.pending > 0:
-        return
+        return False
     state = JobState.CANCELLED if group.is_cancelled else JobState.COMPLETED
     work.run("end_groups", {"id": group.id, "state": state.value, "now": work.now})
+    work.record_group("group.ended", state.value, group, _counters(group))
     if group.root is not None:
         _free_root(work, group, group.root, state)
     if group.finish_job is not None:
         insert_now(work, [read_row(group.finish_job)], drops=True)
+    return True
 
 
 def _free_root(work: Work, group: GroupRecord, root_id: str, state: JobState) -> None:
@@ -152,16 +158,11 @@ def _free_root(work: Work, group: GroupRecord, root_id: str, state: JobState) ->
 
 
 def _report_to_root(work: Work, group: GroupRecord, root_id: str) -> None:
-    ended = group.completed + group.failed + group.cancelled
-    total = group.pending + ended
-    counters = {
-        "total": total,
-        "completed": group.completed,
-        "failed": group.failed,
-        "cancelled": group.cancelled,
-    }
+    counters = _counters(group)
+    total = counters["total"]
+    ended = total - group.pending
     for _, seq, *_ in work.rows("find_known", {"ids": to_json([root_id])}):
-        work.run(
+        work.rows(
             "report_progress",
             {
                 "seq": seq,
@@ -171,6 +172,15 @@ def _report_to_root(work: Work, group: GroupRecord, root_id: str) -> None:
                 "now": work.now,
             },
         )
+
+
+def _counters(group: GroupRecord) -> dict[str, int]:
+    return {
+        "total": group.pending + group.completed + group.failed + group.cancelled,
+        "completed": group.completed,
+        "failed": group.failed,
+        "cancelled": group.cancelled,
+    }
 
 
 def due_state(work: Work, run_at: int, limit_keys: str | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from windrow.clock import Clock
 from windrow.errors import ConfigError
-from windrow.queue.bells import Bell, end_of, work_in
+from windrow.queue.bells import Bell, any_event, end_of, work_in
 from windrow.queue.copying import Parcel, QueueRow, Receipt
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.migrate import check_version
@@ -24,6 +24,8 @@ from windrow.queue.records import (
     Claim,
     DiskUsage,
     ErrorCount,
+    EventFilter,
+    EventPage,
     Finish,
     Finished,
     Group,
@@ -63,6 +65,7 @@ from windrow.queue.sqlite import (
     registering,
     scheduling,
     schema,
+    streaming,
 )
 from windrow.queue.sqlite.connection import Readers, Writer
 from windrow.queue.sqlite.failures import translate
@@ -126,6 +129,8 @@ class SqliteStore:
                 self._watch.belfry.ring(work.ready_queues, work.ended)
                 if self._notifier is not None:
                     self._notifier.tell(work.ready_queues, work.ended)
+                if work.has_events:
+                    self._watch.belfry.ring_readers()
 
         try:
             return await self._writer.run(run, ring)
@@ -196,6 +201,21 @@ class SqliteStore:
 
     async def check_wake_ups(self) -> str | None:
         return await (self._notifier or self._watch).check()
+
+    def listen_for_events(self) -> AbstractAsyncContextManager[Bell]:
+        return self._watch.listen(any_event(), self._notifier)
+
+    # Events
+
+    async def read_events(
+        self, after: int | None, wanted: EventFilter, *, span: int, limit: int
+    ) -> EventPage:
+        return await self._read(
+            lambda work: streaming.read_events(work, after, wanted, span, limit)
+        )
+
+    async def prune_events(self, seconds: float, limit: int = 1000) -> bool:
+        return await self._write(lambda work: streaming.prune_events(work, seconds, limit))
 
     # Jobs from outside
 

@@ -159,6 +159,7 @@ class Watch:
         given = {"ids": to_json(sorted(wished))}
         live = {row[1] for row in connection.execute(statement("find_live"), given)}
         self.belfry.ring(self._find_work(connection), wished - live)
+        self.belfry.ring_readers()
 
     def _find_work(self, connection: sqlite3.Connection) -> set[str]:
         """Queues that have claimable jobs, or more held ones than before. Those that just stay held

@@ -20,6 +20,10 @@ from windrow.queue.statements import load_statements
 PACKAGE: Final = "windrow.queue.sqlite"
 _LONGEST_ERROR: Final = 500  # characters of a job's short error text
 
+# What an event tells of a job: queue, kind, tenant, group; and the job's id.
+Key = tuple[str | None, str | None, str | None, str | None]
+Facts = tuple[str, str, str | None, str | None, str]
+
 
 def statement(name: str) -> str:
     return load_statements(PACKAGE)[name].text
@@ -41,6 +45,8 @@ class Work:
         self.orphaned: dict[str, str] = {}
         self.ready_queues: set[str] = set()  # where there is more to claim, or to let go
         self.ended: set[str] = set()
+        self.events: list[Mapping[str, Any]] = []
+        self.has_events = False
 
     def run(self, name: str, values: Mapping[str, Any]) -> int:
         """Run a statement; returns how many rows it changed."""
@@ -83,6 +89,20 @@ class Work:
         if state is not None:
             self.counts[queue or job.queue, state] += 1
 
+    def record(self, type: str, state: str, jobs: Iterable[LiveJob], details: Any = None) -> None:
+        """Note what happened to jobs; it is written when all is settled."""
+        facts = ((job.queue, job.kind, job.tenant, job.group_id, job.id) for job in jobs)
+        self.events += event_rows(self.now, type, state, facts, details)
+
+    def record_group(self, type: str, state: str, group: GroupRecord, details: Any) -> None:
+        key = (None, None, group.tenant, group.id)
+        self.events.append(_event_row(self.now, type, state, key, None, details))
+
+    def write_events(self) -> None:
+        self.has_events |= bool(self.events)
+        self.run_many("add_events", self.events)
+        self.events = []
+
     def write_counts(self) -> None:
         changed = [
             {"queue": queue, "state": state, "count": count}
@@ -105,6 +125,41 @@ class Work:
             "message": error.message,
             "traceback": error.traceback,
         }
+
+
+def event_rows(
+    at: int, type: str, state: str, facts: Iterable[Facts], details: Any = None
+) -> list[Mapping[str, Any]]:
+    """An event for each queue, kind, tenant and group among the jobs."""
+    alike: defaultdict[Key, list[str]] = defaultdict(list)
+    for queue, kind, tenant, group_id, job_id in facts:
+        alike[queue, kind, tenant, group_id].append(job_id)
+    return [
+        _event_row(at, type, state, key, pack_ids(job_ids), details)
+        for key, job_ids in alike.items()
+    ]
+
+
+def _event_row(
+    at: int, type: str, state: str, key: Key, job_ids: bytes | None, details: Any
+) -> Mapping[str, Any]:
+    queue, kind, tenant, group_id = key
+    return {
+        "at": at,
+        "type": type,
+        "state": state,
+        "queue": queue,
+        "kind": kind,
+        "tenant": tenant,
+        "group_id": group_id,
+        "job_ids": job_ids,
+        "details": None if details is None else to_json(details),
+    }
+
+
+def pack_ids(job_ids: Iterable[str]) -> bytes:
+    """16 bytes for each id."""
+    return bytes.fromhex("".join(job_ids).replace("-", ""))
 
 
 def seqs(jobs: Iterable[LiveJob]) -> str:

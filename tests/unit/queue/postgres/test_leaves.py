@@ -27,7 +27,7 @@ from windrow.clock import FakeClock
 from windrow.queue.job import JobState
 from windrow.queue.migrate import load_migrations
 from windrow.queue.postgres.connection import PLANNER_SETTINGS
-from windrow.queue.postgres.pruning import KEPT, _on
+from windrow.queue.postgres.pruning import KEPT, on_leaf
 from windrow.queue.postgres.rows import PACKAGE, sql
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import FOREVER
@@ -228,7 +228,7 @@ PRUNING: dict[str, tuple[str | None, dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", PRUNING)
 def test_pruning_goes_by_index(url: str, name: str) -> None:
     leaf, values, index = PRUNING[name]
-    statement = sql(name) if leaf is None else _on(leaf, name)
+    statement = sql(name) if leaf is None else on_leaf(leaf, name)
     options = " ".join(f"-c {key}={value}" for key, value in PLANNER_SETTINGS.items())
     with (
         psycopg.connect(url, autocommit=True, options=options) as connection,

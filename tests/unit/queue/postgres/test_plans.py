@@ -162,6 +162,30 @@ def test_hot_statement_reads_jobs_by_index(connection: Any, name: str, mode: str
         assert sorted_jobs(found) == []
 
 
+@pytest.mark.parametrize("mode", ["force_generic_plan", "force_custom_plan"])
+@pytest.mark.parametrize("job_id", [None, UNKNOWN_ID])
+def test_events_are_read_in_their_order_by_index(
+    connection: Any, mode: str, job_id: str | None
+) -> None:
+    connection.execute(f"SET plan_cache_mode = {mode}")
+    values = {"after": 100, "until": 5100, "limit": 200, "job_id": job_id}
+    found = plan(connection, "read_events", values | dict.fromkeys(("types", "queue", "group_id")))
+    scans = [node for node in found if "Relation Name" in node]
+
+    assert scans
+    assert {node["Node Type"] for node in scans} == {"Index Scan"}
+    assert all("seq" in node["Index Cond"] for node in scans)
+    assert not {"Sort", "Incremental Sort"} & {node["Node Type"] for node in found}
+
+
+def test_the_last_event_of_each_leaf_is_found_by_index(connection: Any) -> None:
+    found = plan(connection, "list_event_leaves", {"seconds": 86_400, "now": None})
+    scans = [node for node in found if node.get("Relation Name", "").startswith("event_")]
+
+    assert scans
+    assert {node["Node Type"] for node in scans} == {"Index Scan"}
+
+
 @pytest.mark.parametrize("name", ["claim_jobs", "complete_and_claim"])
 def test_claim_goes_by_the_claim_index(connection: Any, name: str) -> None:
     scans = [node for node in plan(connection, name, HOT[name]) if "Index Name" in node]

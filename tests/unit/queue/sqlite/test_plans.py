@@ -195,3 +195,17 @@ def test_keys_nobody_uses_are_found_in_their_order_and_by_their_held_jobs(
     assert "TEMP B-TREE" not in found
     assert "windrow_job_limit USING PRIMARY KEY (key=?)" in pruned
     assert "USING INDEX windrow_job_live_held (fair_key=?)" in pruned
+
+
+def test_events_are_read_in_their_order_by_number(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("read_events"))
+
+    assert "SEARCH windrow_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in steps
+    assert "TEMP B-TREE" not in steps
+
+
+def test_looking_how_far_the_stream_goes_reads_no_events(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("find_horizon"))
+
+    assert "SCAN windrow_event" not in steps
+    assert "SEARCH windrow_event" in steps

@@ -110,6 +110,14 @@ tallied AS (
     SELECT -count(*), queue, 'ready' FROM taken GROUP BY queue
      UNION ALL
     SELECT count(*), queue, 'active' FROM taken GROUP BY queue
+),
+recorded AS (
+    INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, group_id, job_ids)
+    SELECT coalesce(:now::timestamptz, statement_timestamp()),
+           windrow.event_leaf(coalesce(:now::timestamptz, statement_timestamp())),
+           'job.started', 'active', queue, kind, tenant, group_id, array_agg(id)
+      FROM taken
+     GROUP BY queue, kind, tenant, group_id
 )
 SELECT taken.*, stored.payload, stored.headers, stored.tags
   FROM taken

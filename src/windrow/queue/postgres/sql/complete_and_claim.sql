@@ -188,6 +188,20 @@ tallied AS (
     SELECT -count(*), queue, 'held' FROM promoted WHERE state <> 'paused' GROUP BY queue
      UNION ALL
     SELECT count(*), queue, state FROM promoted WHERE state <> 'paused' GROUP BY queue, state
+),
+recorded AS (
+    INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, group_id, job_ids)
+    SELECT coalesce(:now::timestamptz, statement_timestamp()),
+           windrow.event_leaf(coalesce(:now::timestamptz, statement_timestamp())),
+           'job.finished', 'completed', queue, kind, tenant, NULL::uuid, array_agg(id)
+      FROM gone
+     GROUP BY queue, kind, tenant
+     UNION ALL
+    SELECT coalesce(:now::timestamptz, statement_timestamp()),
+           windrow.event_leaf(coalesce(:now::timestamptz, statement_timestamp())),
+           'job.started', 'active', queue, kind, tenant, group_id, array_agg(id)
+      FROM taken
+     GROUP BY queue, kind, tenant, group_id
 )
 SELECT taken.*, stored.payload, stored.headers, stored.tags,
        NULL::uuid[] AS done_ids, NULL::text[] AS ready_queues

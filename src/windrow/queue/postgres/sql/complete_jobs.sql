@@ -88,5 +88,13 @@ tallied AS (
     SELECT -count(*), queue, 'held' FROM promoted WHERE state <> 'paused' GROUP BY queue
      UNION ALL
     SELECT count(*), queue, state FROM promoted WHERE state <> 'paused' GROUP BY queue, state
+),
+recorded AS (
+    INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, group_id, job_ids)
+    SELECT coalesce(:now::timestamptz, statement_timestamp()),
+           windrow.event_leaf(coalesce(:now::timestamptz, statement_timestamp())),
+           'job.finished', 'completed', queue, kind, tenant, NULL::uuid, array_agg(id)
+      FROM gone
+     GROUP BY queue, kind, tenant
 )
 SELECT id, lease, ARRAY(SELECT queue FROM promoted) AS ready_queues FROM gone

@@ -57,6 +57,14 @@ tallied AS (
     SELECT -count(*), queue, state FROM gone GROUP BY queue, state
      UNION ALL
     SELECT count(*), queue, after FROM gone GROUP BY queue, after
+),
+recorded AS (
+    INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, group_id, job_ids)
+    SELECT coalesce(:now::timestamptz, statement_timestamp()),
+           windrow.event_leaf(coalesce(:now::timestamptz, statement_timestamp())),
+           'job.finished', after, queue, kind, tenant, group_id, array_agg(id)
+      FROM gone
+     GROUP BY after, queue, kind, tenant, group_id
 )
 SELECT gone.id, gone.state AS before, gone.after, gone.queue, gone.tenant, gone.unique_key,
        gone.group_id, gone.root_of, gone.is_follower, gone.stop_as, moved.error

@@ -2,7 +2,8 @@
 -- :rows JSON array of JobRow; :as_followers 'true' makes them held followers of their unique keys;
 -- :are_bounds_kept 'true' if the depth of bounded queues is looked after by the caller; else nothing
 -- is inserted when one is among them; :now or null. Jobs with limits are held, without a look at
--- these: a limit is never locked by an insert. Returns id, seq, queue, group_id, state, run_at, created_at of those inserted.
+-- these: a limit is never locked by an insert. :are_drafted 'true' if the transaction is a caller's,
+-- whose events are numbered when it commits. Returns id, seq, queue, group_id, state, run_at, created_at of those inserted.
 -- Every parameter is text, so that each driver a caller may bring binds it alike. `seq` is taken in
 -- the order given; rows are inserted in the order of their keys, so that two batches with the same
 -- keys wait for each other and never deadlock. A JSON null comes out of the record as SQL's NULL.
@@ -39,7 +40,7 @@ inserted AS (
                   AND bounded.name IN (SELECT queue FROM given))
      ORDER BY "unique", tenant, seq
         ON CONFLICT DO NOTHING
-    RETURNING id, seq, queue, group_id, state, run_at, created_at
+    RETURNING id, seq, queue, kind, tenant, group_id, state, run_at, created_at
 ),
 stored AS (
     INSERT INTO windrow.job_payload (id, payload, headers, tags)
@@ -49,5 +50,20 @@ stored AS (
 tallied AS (
     INSERT INTO windrow.tally (n, queue, state)
     SELECT count(*), queue, state FROM inserted GROUP BY queue, state
+),
+recorded AS (
+    INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, group_id, job_ids)
+    SELECT created_at, windrow.event_leaf(created_at), 'job.created', state, queue, kind, tenant,
+           group_id, array_agg(id)
+      FROM inserted
+     WHERE NOT :are_drafted::text::boolean
+     GROUP BY created_at, state, queue, kind, tenant, group_id
+),
+drafted AS (
+    INSERT INTO windrow.event_draft (at, type, state, queue, kind, tenant, group_id, job_ids)
+    SELECT created_at, 'job.created', state, queue, kind, tenant, group_id, array_agg(id)
+      FROM inserted
+     WHERE :are_drafted::text::boolean
+     GROUP BY created_at, state, queue, kind, tenant, group_id
 )
 SELECT id, seq, queue, group_id, state, run_at, created_at FROM inserted

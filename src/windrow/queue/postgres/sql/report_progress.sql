@@ -2,12 +2,13 @@
 -- which percent and message may be null: left as it was; :now or null. A percentage never goes back;
 -- counters are merged over the former ones. Returns the ids that were accepted.
 WITH accepted AS MATERIALIZED (
-    SELECT given.*
+    SELECT given.*, job.queue, job.kind, job.tenant, job.group_id
       FROM unnest(:ids::uuid[], :tokens::uuid[], :percents::integer[], :messages::text[],
                   :counters::text[])
            AS given (id, token, percent, message, counters)
      CROSS JOIN LATERAL (
-           SELECT FROM windrow.job_live AS live
+           SELECT live.queue, live.kind, live.tenant, live.group_id
+             FROM windrow.job_live AS live
             WHERE live.id = given.id AND live.lease = given.token AND live.state = 'active'
            OFFSET 0) AS job
 ),
@@ -22,5 +23,15 @@ written AS (
            percent = greatest(progress.percent, excluded.percent),
            message = coalesce(excluded.message, progress.message),
            counters = progress.counters || excluded.counters
+    RETURNING id, percent, message, counters
+),
+recorded AS (
+    INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, group_id, job_ids, details)
+    SELECT coalesce(:now::timestamptz, statement_timestamp()),
+           windrow.event_leaf(coalesce(:now::timestamptz, statement_timestamp())),
+           'job.progress', 'active', queue, kind, tenant, group_id, ARRAY[id],
+           json_build_object('percent', written.percent, 'message', written.message,
+                             'counters', written.counters)
+      FROM accepted JOIN written USING (id)
 )
 SELECT id FROM accepted

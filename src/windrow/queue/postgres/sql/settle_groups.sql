@@ -32,6 +32,7 @@ counted AS MATERIALIZED (
            coalesce(former.cancel_reason, delta.cancel_reason) AS cancel_reason,
            delta.is_closed,
            delta.pending < 0 AS is_leaving,
+           (delta.completed, delta.failed, delta.cancelled) <> (0, 0, 0) AS is_news,
            coalesce(:now::text::timestamptz, statement_timestamp()) AS now
       FROM former JOIN delta ON delta.id = former.id
 ),
@@ -62,7 +63,7 @@ settled AS (
                              ELSE job_group.expires_at END
       FROM verdict
      WHERE job_group.id = verdict.id
-    RETURNING job_group.*, verdict.ends, verdict.now,
+    RETURNING job_group.*, verdict.ends, verdict.is_news, verdict.now,
               job_group.completed + job_group.failed + job_group.cancelled AS ended
 ),
 progress AS (
@@ -76,5 +77,15 @@ progress AS (
        SET updated_at = excluded.updated_at,
            percent = greatest(progress.percent, excluded.percent),
            counters = progress.counters || excluded.counters
+),
+recorded AS (
+    INSERT INTO windrow.event (at, leaf, type, state, tenant, group_id, details)
+    SELECT now, windrow.event_leaf(now),
+           CASE WHEN ends THEN 'group.ended' ELSE 'group.progress' END, state, tenant, id,
+           json_build_object('total', ended + pending, 'completed', completed,
+                             'failed', failed, 'cancelled', cancelled)
+      FROM settled
+     WHERE ends OR is_news
+     ORDER BY id
 )
 SELECT id, state, root, cancel_reason, finish_job FROM settled WHERE ends

@@ -3,7 +3,7 @@
 -- Returns the fields of `rows.LiveJob`, then the worker.
 SELECT
   j.seq, j.id, j.queue, j.state, j.run_at, j.crashes, j.max_crashes, j.lease, j.tenant, j.group_id,
-  j.root_of, j.unique_key, j.is_follower, j.stop_as, j.error, j.limit_keys,
+  j.root_of, j.unique_key, j.is_follower, j.stop_as, j.error, j.limit_keys, j.kind,
   l.worker
 FROM windrow_lease AS l INDEXED BY windrow_lease_expiry
 CROSS JOIN json_each(l.job_seqs) AS held

@@ -3,7 +3,7 @@
 -- Returns the fields of `rows.LiveJob`.
 SELECT
   j.seq, j.id, j.queue, j.state, j.run_at, j.crashes, j.max_crashes, j.lease, j.tenant, j.group_id,
-  j.root_of, j.unique_key, j.is_follower, j.stop_as, j.error, j.limit_keys
+  j.root_of, j.unique_key, j.is_follower, j.stop_as, j.error, j.limit_keys, j.kind
 FROM json_each(:keys) AS k
 CROSS JOIN windrow_job_live AS j INDEXED BY windrow_job_live_unique
 WHERE j.unique_key = json_extract(k.value, '$[1]')

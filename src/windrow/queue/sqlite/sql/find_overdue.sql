@@ -15,7 +15,7 @@ WITH RECURSIVE length (seconds) AS (
 )
 SELECT
   j.seq, j.id, j.queue, j.state, j.run_at, j.crashes, j.max_crashes, j.lease, j.tenant, j.group_id,
-  j.root_of, j.unique_key, j.is_follower, j.stop_as, j.error, j.limit_keys,
+  j.root_of, j.unique_key, j.is_follower, j.stop_as, j.error, j.limit_keys, j.kind,
   j.max_hold_seconds
 FROM length
 CROSS JOIN windrow_job_live AS j INDEXED BY windrow_job_live_hold
