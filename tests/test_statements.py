@@ -97,6 +97,7 @@ ONLY: dict[str, dict[str, str]] = {
             ],
             "pg_cron is an extension of Postgres",
         ),
+        "lock_following": "one transaction at a time there: SQLite has one writer",
         "share_queues": "a claim of several queues there locks no more than it takes",
     },
 }

@@ -133,7 +133,26 @@ class Model:
         follower = self.follower_of(holder)
         if follower is not None:
             return self._replace(follower, row)
+        if row.group is not None and row.group in self.groups_before(holder):
+            raise Refused("InvalidJob")
         return self._insert_new(row, seq, is_follower=True)
+
+    def groups_before(self, job: MJob) -> set[str]:
+        """The groups that must end before a job can: the one it is the root of, those of its
+        members, and those of the jobs that members follow. A member that has ended as the root of
+        a group that goes on counts too: it may be retried."""
+        found: set[str] = set()
+        jobs = [job]
+        while jobs:
+            one = jobs.pop()
+            if one.is_follower:
+                jobs += [j for j in self.live() if self.follower_of(j) is one]
+            group = self.groups.get(one.root_of or "")
+            if group is None or group.has_ended or group.id in found:
+                continue
+            found.add(group.id)
+            jobs += [member for member in self.jobs.values() if member.group == group.id]
+        return found
 
     def holder(self, row: JobRow) -> MJob | None:
         return self._with_key(row.unique, row.tenant, is_follower=False)

@@ -67,8 +67,7 @@ class Actor:
         return row(
             unique=unique,
             on_conflict=mode if unique else "return",
-            # A follower in the group of the very root it follows would wait for itself.
-            group=None if unique and mode == "follow" else group,
+            group=group,
             priority=self.dice.randint(1, 3),
             delay=self.dice.choice([0, 0, 30]),
         )

@@ -80,3 +80,19 @@ def unique_key(kind: str, collection: str, identifier: str) -> str:
     """A key for one thing in one collection: `kind:collection:` and 16 hex digits of its hash."""
     digest = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{kind}:{collection}:{digest[:16]}"
+
+
+def other_group(unique: str | None, holder: object) -> str:
+    """Why a job may not replace the one that holds its key."""
+    return (
+        f"unique key {unique!r} is held by job {holder} of another group, "
+        "which cannot be replaced by this one"
+    )
+
+
+def following_itself(unique: str | None, holder: object, group: str) -> str:
+    """Why a job may not follow the one that holds its key."""
+    return (
+        f"unique key {unique!r} is held by job {holder}, which cannot be followed by a job of "
+        f"group {group}: it waits for that group to end, so the two would wait for each other"
+    )

@@ -67,7 +67,7 @@ class Inserted:
     """What became of one inserted row. `id` and the rest are of the job that now holds the place:
     the new one (`inserted`), the one already there (`existing`, `rejected`: left as it was;
     `replaced`: it kept its id and seq and took the new contents). `dropped`: the row was a
-    follow-up for a group that takes no more; nothing was written."""
+    follow-up that would have been refused as an insert; nothing was written."""
 
     id: str
     outcome: InsertOutcome

@@ -16,6 +16,8 @@ Invariants every store keeps, and `tests/conformance` checks:
 - At most one live job per (tenant, unique key), plus at most one follower, `held` until the first
   one ends or goes back to wait. A job going back to wait while a follower is there is `cancelled`
   in its favour; whenever the first leaves, the follower takes its place.
+- No job waits for itself: a root waits for its group, a group for its members, a follower for the
+  first of its key. A new follower that would close a circle of these is refused; nothing else can.
 - A group's `pending` is the number of its members that are not final. It ends, once, in the
   transaction that brings it to zero (or closes it): its root job is completed and its finish job
   inserted there. The root itself is not a member.
@@ -101,7 +103,8 @@ class JobStore(Protocol):
     async def insert_jobs(self, rows: Sequence[JobRow], *, tx: Any = None) -> list[Inserted]:
         """Insert, one outcome per row, in order. With `tx`, in the caller's own transaction.
 
-        Raises GroupEnded, GroupNotFound or QueueFull, and then inserts nothing. A bounded queue
+        Raises GroupEnded, GroupNotFound, QueueFull, or InvalidJob if a row would replace a job of
+        another group or follow one that waits for it, and then inserts nothing. A bounded queue
         that drops its oldest jobs does so here. In the caller's transaction the bound of a queue is
         looked at without a lock, and nothing is dropped.
         """
@@ -121,7 +124,8 @@ class JobStore(Protocol):
     ) -> Finished:
         """End runs, and claim the next ones in the same transaction if asked to. With `tx`
         (exactly one finish) its statements commit with it; if the token is stale they are rolled
-        back. Follow-ups never fail the finish: those for an ended group are `dropped`."""
+        back. Follow-ups never fail the finish: those that an insert would raise for are
+        `dropped`."""
         ...
 
     async def begin(self) -> JobTransaction:

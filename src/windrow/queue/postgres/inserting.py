@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from windrow.errors import InvalidJob, StoreConflict
 from windrow.queue.job import UNCLAIMED, JobState
+from windrow.queue.policy import following_itself, other_group
 from windrow.queue.postgres.rows import Row, as_json, as_text, columns, sql, to_inserted
 from windrow.queue.records import Inserted, JobRow
 from windrow.queue.transactions import Executor
@@ -52,7 +53,7 @@ async def insert_rows(
     is_callers: bool = False,
 ) -> Insertion:
     """Insert rows inside a transaction. Members are not counted to their groups yet. `is_lenient`:
-    a row that may not replace its holder leaves it as it is, instead of raising InvalidJob.
+    a row that may not replace or follow its holder is dropped, instead of raising InvalidJob.
     `is_callers`: the transaction is, and may last as long as the caller likes."""
     inserter = _Inserter(executor, rows, now, is_lenient=is_lenient, is_callers=is_callers)
     await inserter.insert_all()
@@ -173,6 +174,8 @@ class _Inserter:
         await self._replace(steps["replace first"], as_followers=False)
         await self._replace(steps["replace follower"], as_followers=True)
         await self.insert(steps["insert follower"], as_followers=True)
+        for place in steps["follow in group"]:
+            await self._follow_in_group(place, holders[self._rows[place].id][0])
         await self.insert(steps["insert first"])
 
     def _step(self, place: int, first: Row | None, follower: Row | None) -> str | None:
@@ -188,20 +191,30 @@ class _Inserter:
             self.insertion.outcomes[place] = to_inserted(first, "existing")
             return None
         if not is_unclaimed and follower is None:
-            return "insert follower"
+            return "insert follower" if row.group is None else "follow in group"
         target = first if is_unclaimed or follower is None else follower
         if _text(target["group_id"]) != row.group:
-            self._refuse_other_group(place, target)
+            self._refuse(place, other_group(row.unique, target["id"]))
             return None
         return "replace first" if is_unclaimed else "replace follower"
 
-    def _refuse_other_group(self, place: int, target: Row) -> None:
+    def _refuse(self, place: int, reason: str) -> None:
         if not self._is_lenient:
-            raise InvalidJob(
-                f"unique key {self._rows[place].unique!r} is held by job {target['id']} of "
-                "another group, which cannot be replaced"
-            )
-        self.insertion.outcomes[place] = to_inserted(target, "existing")
+            raise InvalidJob(reason)
+        self.insertion.outcomes[place] = Inserted(self._rows[place].id, "dropped")
+
+    async def _follow_in_group(self, place: int, holder: Row | None) -> None:
+        """Insert a follower that is a member of a group, unless it would wait for itself. One at a
+        time, so that each look sees those before it."""
+        group = self._rows[place].group
+        if holder is None or group is None:
+            return
+        await self._executor.fetch(sql("lock_following"), {})
+        found = await self._executor.fetch(sql("find_dependents"), {"ids": as_json([group])})
+        if any(str(row["root"]) == str(holder["id"]) for row in found):
+            self._refuse(place, following_itself(self._rows[place].unique, holder["id"], group))
+        else:
+            await self.insert([place], as_followers=True)
 
     async def _find_holders(self, places: list[int]) -> dict[str, tuple[Row | None, Row | None]]:
         """The first one and the follower of the rows' keys, by the rows' ids."""

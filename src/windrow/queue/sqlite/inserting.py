@@ -17,6 +17,7 @@ import msgspec
 
 from windrow.errors import GroupEnded, GroupNotFound, InvalidJob, QueueFull
 from windrow.queue.job import UNCLAIMED
+from windrow.queue.policy import following_itself, other_group
 from windrow.queue.records import Inserted, InsertOutcome, JobRow
 from windrow.queue.sqlite.rows import after, to_json, to_micros, to_state, to_time
 from windrow.queue.sqlite.work import Facts, Work, event_rows, statement
@@ -41,6 +42,7 @@ class _Place:
     former: tuple[str, str] | None = None  # queue and state in the tally, of a job already there
     row: JobRow | None = None  # contents to be written
     is_follower: bool = False
+    root_of: str | None = None
 
 
 def insert_now(work: Work, rows: Sequence[JobRow], *, drops: bool = False) -> list[Inserted]:
@@ -79,6 +81,8 @@ def insert_steps(
         plan.add_groups((yield _find_groups(wanted)))
     if any(row.unique is not None for row in wanted):
         plan.add_holders((yield _find_holders(wanted)))
+    if joining := plan.groups_to_follow_in(wanted):
+        plan.add_dependents((yield "find_dependents", {"ids": to_json(sorted(joining))}))
     decided = [plan.decide(row) for row in rows]
     if keeps_bounds:
         yield from plan.keep_bounds()
@@ -97,6 +101,7 @@ class _Plan:
         self._open_groups: dict[str, bool] = {}
         self._holders: dict[Key, _Place] = {}
         self._followers: dict[Key, _Place] = {}
+        self._dependents: dict[str, Any] = {}
         self._new: list[_Place] = []
         self._replaced: dict[str, _Place] = {}
 
@@ -114,8 +119,19 @@ class _Plan:
             place.group = one["group_id"]
             place.former = (one["queue"], one["state"])
             place.is_follower = bool(one["is_follower"])
+            place.root_of = one["root_of"]
             places = self._followers if place.is_follower else self._holders
             places[one["tenant"], one["unique_key"]] = place
+
+    def groups_to_follow_in(self, rows: Sequence[JobRow]) -> set[str]:
+        """Groups of rows that may become followers, if the root of some group is to be followed."""
+        if not any(holder.root_of is not None for holder in self._holders.values()):
+            return set()
+        return {row.group for row in rows if row.group and row.on_conflict == "follow"}
+
+    def add_dependents(self, found: Sequence[Any]) -> None:
+        for one in found:
+            self._dependents[one["id"]] = one
 
     def decide(self, row: JobRow) -> tuple[InsertOutcome, _Place]:
         if place := self.known.get(row.id):
@@ -152,6 +168,8 @@ class _Plan:
                     return self._replace(holder, row)
                 if follower := self._followers.get(key):
                     return self._replace(follower, row)
+                if row.group is not None and self._waits_for(holder, row.group):
+                    return self._refuse(row, following_itself(row.unique, holder.id, row.group))
                 place = self._followers[key] = self._insert(row, is_follower=True)
                 return "inserted", place
 
@@ -166,18 +184,39 @@ class _Plan:
 
     def _replace(self, place: _Place, row: JobRow) -> tuple[InsertOutcome, _Place]:
         if place.group != row.group:
-            if self.drops:
-                return "dropped", self._nowhere(row)
-            raise InvalidJob(
-                f"unique key {row.unique!r} is held by job {place.id} of another group, "
-                "which cannot be replaced by this one"
-            )
+            return self._refuse(row, other_group(row.unique, place.id))
         place.row = row
         place.run_at = self._run_at(row)
         place.state = "held" if place.is_follower else self._due_state(place.run_at, row)
         if place.former is not None:
             self._replaced[place.id] = place
         return "replaced", place
+
+    def _waits_for(self, holder: _Place, group: str) -> bool:
+        """Whether a job can only end when a new member of a group has. Followers that are about to
+        be written count as those that are there."""
+        looked_at: set[str] = set()
+        groups = [group] if holder.root_of is not None else []
+        while groups:
+            dependent = self._dependents.get(groups.pop())
+            if dependent is None or dependent["id"] in looked_at:
+                continue
+            if dependent["root"] == holder.id:
+                return True
+            looked_at.add(dependent["id"])
+            new = self._followers.get((dependent["tenant"], dependent["unique_key"]))
+            above = (
+                dependent["root_group"],
+                dependent["follower_group"],
+                new.group if new else None,
+            )
+            groups += [one for one in above if one is not None]
+        return False
+
+    def _refuse(self, row: JobRow, reason: str) -> tuple[InsertOutcome, _Place]:
+        if not self.drops:
+            raise InvalidJob(reason)
+        return "dropped", self._nowhere(row)
 
     def _nowhere(self, row: JobRow) -> _Place:
         run_at = self._run_at(row)

@@ -65,6 +65,7 @@ HOT: dict[str, dict[str, Any]] = {
     "save_step": {"id": new_id(), "token": new_id(), "name": "a", "result": "1", "now": None},
     "get_steps": {"ids": [new_id()]},
     "delete_steps": {"ids": _RUNS["ids"]},
+    "find_dependents": {"ids": json.dumps([new_id()])},
     "find_applied": {"ids": _RUNS["ids"], "tokens": _RUNS["tokens"]},
 }
 LISTS: dict[str, tuple[dict[str, Any], str]] = {

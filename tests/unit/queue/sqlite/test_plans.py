@@ -96,19 +96,24 @@ def test_groups_are_listed_by_an_index_in_its_order(
     assert "TEMP B-TREE" not in steps
 
 
-@pytest.mark.parametrize("name", ["find_holders", "find_followers"])
+@pytest.mark.parametrize("name", ["find_holders", "find_followers", "find_dependents"])
 def test_keys_are_looked_up_whole(database: sqlite3.Connection, name: str) -> None:
     assert "windrow_job_live_unique (unique_key=? AND <expr>=?" in plan(database, statement(name))
 
 
 @pytest.mark.parametrize(
-    "name", ["find_live", "start_jobs", "end_jobs", "remove_jobs", "return_jobs", "find_applied"]
+    "name",
+    [
+        *("find_live", "start_jobs", "end_jobs", "remove_jobs", "return_jobs", "find_applied"),
+        "find_dependents",
+    ],
 )
 def test_jobs_are_never_searched_for_by_reading_them_all(
     database: sqlite3.Connection, name: str
 ) -> None:
     assert not re.search(
-        r"SCAN (j|windrow_job_live|windrow_job_finished)\b", plan(database, statement(name))
+        r"SCAN (j|g|root|live|follower|finished|windrow_job_live|windrow_job_finished)\b",
+        plan(database, statement(name)),
     )
 
 
