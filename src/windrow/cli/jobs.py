@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from windrow.cli.doctor import print_findings
 from windrow.cli.editor import edit_text
 from windrow.cli.output import (
     MISUSED,
@@ -33,6 +34,7 @@ from windrow.cli.output import (
 from windrow.errors import ConfigError
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.records import Change
+from windrow.services.explaining import explain_job
 from windrow.services.jobs import (
     Preview,
     cancel_all,
@@ -95,11 +97,11 @@ def list_(
 
 @app.command()
 def show(job_id: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Show one job: payload, result, progress and every error it had."""
-    job = ask(get_job, database, job_id)
+    """Show one job: why it is not running, payload, result, progress and every error it had."""
+    job, why = ask(explain_job, database, job_id)
     fields = job_fields(job)
     if as_json:
-        print_json(fields)
+        print_json({**fields, "why": why})
         return
     contents = {name: fields.pop(name) for name in ("payload", "result")}
     del fields["errors"]
@@ -115,6 +117,9 @@ def show(job_id: str, database: DatabaseOption = None, as_json: JsonOption = Fal
         print(f"\n{line.reason} at {line.at}: {plain(text)}")
         if line.traceback:
             print(plain(line.traceback.rstrip()))
+    if not job.is_finished:
+        print()
+        print_findings(why)
 
 
 @app.command()

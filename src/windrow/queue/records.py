@@ -383,3 +383,32 @@ class EventPage:
     floor: int  # events up to this number may have been removed, before or while it was read
     last: int  # the greatest number given out
     has_more: bool  # there is more, now or when a transaction under way has ended
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction of somebody that keeps old versions of rows from being cleaned up."""
+
+    name: str  # by which it can be ended: the session's process id, or the prepared transaction's
+    is_prepared: bool
+    user: str
+    application: str
+    state: str
+    seconds: float
+    statement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """How a database is. What does not apply to it, or may not be looked at, is None."""
+
+    now: datetime  # by its clock
+    oldest_transaction: OpenTransaction | None = None
+    live_rows: int | None = None  # of the jobs that have not ended, about
+    dead_rows: int | None = None  # versions of them that were replaced and not cleaned up, about
+    connections: int | None = None
+    max_connections: int | None = None
+    log_bytes: int | None = None  # written beside the file and not yet in it
+    journal_mode: str | None = None
+    network_file_system: str | None = None  # on which the file lies
+    free_bytes: int | None = None  # on the disk

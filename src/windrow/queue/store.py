@@ -73,6 +73,7 @@ from windrow.queue.records import (
     Retention,
     Schedule,
     ScheduleRow,
+    Vitals,
     WorkerInfo,
     WorkerRow,
 )
@@ -443,6 +444,10 @@ class Maintenance(Protocol):
 
     async def fold_counts(self) -> None:
         """Fold the counts kept as deltas; a store that keeps totals has nothing to do."""
+        ...
+
+    async def check_health(self) -> Vitals:
+        """What tells whether the database itself is well. Reads no job."""
         ...
 
     async def schema_version(self) -> int:

@@ -3,7 +3,7 @@
 - `inserting` · `claiming` · `finishing` · `leasing`: a job's way from insert to end
 - `looking` · `changing` · `grouping` · `limiting`: jobs, queues, groups and limits from outside
 - `scheduling` · `leading`: jobs that come again and again; who does what only one may do
-- `registering`: which workers are alive
+- `registering`: which workers are alive; `examining`: whether the database is well
 - `pruning`: what is past its time; `listening`: who sleeps until something happens
 - `streaming`: what happened, in order, for those who follow it
 - `copying`: jobs on their way to or from another database
@@ -24,6 +24,7 @@ from windrow.queue.postgres.bounding import find_bounds, keep_bounds
 from windrow.queue.postgres.changing import Changing
 from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.copying import Copying
+from windrow.queue.postgres.examining import Examining
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.finishing import Finishing
 from windrow.queue.postgres.grouping import Grouping
@@ -70,6 +71,7 @@ class PostgresStore(
     Listening,
     Registering,
     Streaming,
+    Examining,
     Schema,
 ):
     capabilities = Capabilities(

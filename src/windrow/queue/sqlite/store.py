@@ -45,6 +45,7 @@ from windrow.queue.records import (
     Retention,
     Schedule,
     ScheduleRow,
+    Vitals,
     WorkerInfo,
     WorkerRow,
 )
@@ -55,6 +56,7 @@ from windrow.queue.sqlite import (
     copying,
     editing,
     enlisting,
+    examining,
     finishing,
     grouping,
     leading,
@@ -420,6 +422,9 @@ class SqliteStore:
 
     async def fold_counts(self) -> None:
         """Nothing to fold: the one writer keeps totals."""
+
+    async def check_health(self) -> Vitals:
+        return await self._read(lambda work: examining.check_health(work, self._location.path))
 
     async def schema_version(self) -> int:
         return await self._read(schema.schema_version)

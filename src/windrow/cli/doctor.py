@@ -1,0 +1,66 @@
+"""`windrow doctor`: what is wrong, why, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from windrow.cli.output import (
+    FAILED,
+    DatabaseOption,
+    JsonOption,
+    ask,
+    make_console,
+    parse_duration,
+    plain,
+    print_json,
+)
+from windrow.services.examining import PATIENCE_SECONDS
+from windrow.services.explaining import explain_job
+from windrow.services.health import Finding, diagnose
+
+STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+def doctor(
+    job: Annotated[
+        str | None, typer.Option(help="Say why this job is not running; an id or its beginning.")
+    ] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_duration,
+            metavar="TIME",
+            help="How long a transaction may be open before it is worth a word. Default: 60s.",
+        ),
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for what keeps jobs from running, and say what helps. Exit code 1 if anything does."""
+    if job is not None:
+        _, found = ask(explain_job, database, job)
+    else:
+        found = ask(diagnose, database, patience=PATIENCE_SECONDS if patience is None else patience)
+    if as_json:
+        print_json(found)
+    else:
+        print_findings(found)
+    if any(finding.level != "note" for finding in found):
+        raise typer.Exit(FAILED)
+
+
+def print_findings(found: Sequence[Finding]) -> None:
+    """Each with its cause and what helps, wrapped to the terminal."""
+    console = make_console()
+    if not found:
+        console.print(Text("all is well", "green"))
+    for finding in found:
+        console.print(
+            Text.assemble((finding.level, STYLES[finding.level]), ": ", plain(finding.what))
+        )
+        console.print(Text(f"  why: {plain(finding.cause)}"))
+        console.print(Text(f"  fix: {plain(finding.fix)}"))

@@ -1,0 +1,3 @@
+-- How the file is used.
+-- Returns journal_mode.
+SELECT journal_mode FROM pragma_journal_mode()

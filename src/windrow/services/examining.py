@@ -1,0 +1,75 @@
+"""One look at everything that tells whether jobs can run, for `health.py` to judge. Nothing here
+reads more than a bounded number of jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from windrow.queue.job import Job, JobState
+from windrow.queue.queue import Queue
+from windrow.queue.records import (
+    DiskUsage,
+    Group,
+    LimitInfo,
+    QueueInfo,
+    ReadyKind,
+    Vitals,
+    WorkerInfo,
+)
+
+LOOK_AHEAD: Final = 100  # jobs at the front of each queue whose kinds are looked at
+MOST_GROUPS: Final = 20
+MOST_ACTIVE: Final = 1_000
+PATIENCE_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What was seen. `patience`: for how many seconds a job may be ready, or a transaction open,
+    before that is worth a word. `skew`: how far the database's clock is ahead of ours, beyond what
+    the way there and back explains."""
+
+    vitals: Vitals
+    queues: Sequence[QueueInfo] = ()
+    workers: Sequence[WorkerInfo] = ()
+    ready_kinds: Sequence[ReadyKind] = ()
+    limits: Sequence[LimitInfo] = ()
+    paused_groups: Sequence[Group] = ()
+    active: Sequence[Job] = ()
+    disk: DiskUsage = field(default_factory=lambda: DiskUsage(0, 0, 0, 0, 0))
+    max_disk_bytes: int | None = None
+    polls_because: str | None = None
+    skew: float = 0.0
+    patience: float = PATIENCE_SECONDS
+
+    def count(self, state: JobState) -> int:
+        return sum(info.counts.get(state, 0) for info in self.queues)
+
+
+async def examine(
+    queue: Queue, *, max_disk_bytes: int | None = None, patience: float = PATIENCE_SECONDS
+) -> Examination:
+    """Look at the queue and at the database under it."""
+    store = queue.store
+    began_at, began = datetime.now(UTC), time.monotonic()
+    vitals = await store.check_health()
+    took = time.monotonic() - began
+    ahead = (vitals.now - began_at).total_seconds()
+    return Examination(
+        vitals=vitals,
+        queues=await queue.queues(),
+        workers=await queue.workers(),
+        ready_kinds=await store.list_ready_kinds(LOOK_AHEAD),
+        limits=await queue.limits(),
+        paused_groups=await queue.groups(state="active", is_paused=True, limit=MOST_GROUPS),
+        active=await queue.list(state=JobState.ACTIVE, limit=MOST_ACTIVE),
+        disk=await queue.disk_usage(),
+        max_disk_bytes=max_disk_bytes,
+        polls_because=await store.check_wake_ups(),
+        skew=min(ahead, 0.0) if ahead < 0 else max(0.0, ahead - took),
+        patience=patience,
+    )

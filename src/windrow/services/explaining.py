@@ -1,0 +1,188 @@
+"""Why a job is not running: the question people ask most, answered by its state."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import assert_never
+
+from windrow.queue.job import LIVE, Job, JobState
+from windrow.queue.queue import Queue
+from windrow.queue.records import WorkerInfo
+from windrow.services.health import Finding
+from windrow.services.jobs import find_job, open_queue
+from windrow.settings import Settings
+
+
+async def explain_job(settings: Settings, job_id: str) -> tuple[Job, list[Finding]]:
+    """A job, and why it is not running. Raises JobNotFound."""
+    async with open_queue(settings) as queue:
+        job = await queue.get(await find_job(queue, job_id))
+        return job, await explain(queue, job)
+
+
+async def explain(queue: Queue, job: Job) -> list[Finding]:
+    """Why a job is not running, or what it does; every reason there is, the first one first."""
+    return [finding async for finding in _reasons(queue, job)]
+
+
+async def _reasons(queue: Queue, job: Job) -> AsyncIterator[Finding]:
+    match job.state:
+        case JobState.COMPLETED | JobState.FAILED | JobState.CANCELLED:
+            yield _ended(job)
+        case JobState.ACTIVE:
+            yield _running(job, queue.store.clock.now() or datetime.now(UTC))
+        case JobState.WAITING:
+            yield await _waiting(queue, job)
+        case JobState.SCHEDULED:
+            yield _scheduled(job)
+            async for finding in _obstacles(queue, job):
+                yield finding
+        case JobState.PAUSED:
+            yield Finding("warning", "it is paused", "somebody paused this job", "resume the job")
+        case JobState.HELD:
+            async for finding in _held(queue, job):
+                yield finding
+        case JobState.READY:
+            async for finding in _obstacles(queue, job):
+                yield finding
+        case _:
+            assert_never(job.state)
+
+
+def _ended(job: Job) -> Finding:
+    when = f"{job.finished_at:%Y-%m-%d %H:%M:%S} UTC" if job.finished_at else "some time ago"
+    if job.state == JobState.COMPLETED:
+        return Finding("note", "it has completed", f"it ended at {when}", "nothing to do")
+    if job.state == JobState.CANCELLED:
+        cause = f"{job.error or 'somebody cancelled it'}, at {when}"
+        return Finding("note", "it was cancelled", cause, "retry it to run it after all")
+    used = f"{job.attempts} of {job.max_attempts} attempts and {job.crashes} of {job.max_crashes}"
+    cause = f"{job.error or 'no reason was given'} ({used} crashes used, at {when})"
+    return Finding(
+        "error", "it has failed", cause, "correct the cause or its payload, then retry it"
+    )
+
+
+def _running(job: Job, now: datetime) -> Finding:
+    until = job.lease_expires_at
+    worker = job.worker or "a worker"
+    if until is None or until <= now:
+        return Finding(
+            "error",
+            "the lease of its run has run out",
+            f"{worker} did not renew it; the job comes back when a worker looks for such jobs",
+            "start a worker if there is none",
+        )
+    if job.stop_as is not None:
+        what = f"it is running, and was told to stop ({job.stop_as})"
+        return Finding("note", what, f"{worker} has not ended it yet", "wait until the run ends")
+    cause = f"{worker} holds the lease until {until:%Y-%m-%d %H:%M:%S} UTC and may renew it"
+    return Finding("note", "it is running", cause, "wait until the run ends, or cancel the job")
+
+
+async def _waiting(queue: Queue, job: Job) -> Finding:
+    group = await queue.store.get_group(job.root_of) if job.root_of else None
+    if group is None:
+        return Finding("error", "it waits for a group", "the group is not there", "cancel the job")
+    held = " and is held open" if group.is_open else ""
+    paused = "; the group is paused" if group.is_paused else ""
+    return Finding(
+        "warning" if group.is_paused else "note",
+        "it has run and waits for its group",
+        f"{group.pending} jobs of group {group.id} have not ended{held}{paused}",
+        "resume the group" if group.is_paused else "wait until they end, or cancel the group",
+    )
+
+
+def _scheduled(job: Job) -> Finding:
+    tried = (
+        f"it failed {job.attempts} times and is tried again" if job.attempts else "it is for later"
+    )
+    last = f": {job.error}" if job.error else ""
+    return Finding(
+        "note",
+        f"it is scheduled for {job.run_at:%Y-%m-%d %H:%M:%S} UTC",
+        f"{tried}{last}",
+        "wait, or retry it to run it at once",
+    )
+
+
+async def _held(queue: Queue, job: Job) -> AsyncIterator[Finding]:
+    """By a running job with its unique key, or by its limits."""
+    if job.unique is not None:
+        same = await queue.list(unique=job.unique, tenant=job.tenant, state=[*LIVE], limit=10)
+        for other in same:
+            if other.id != job.id and other.tenant == job.tenant:
+                yield Finding(
+                    "note",
+                    f"it follows job {other.id}",
+                    f"that job has the unique key {job.unique!r} and is {other.state}",
+                    "wait until that job ends, or cancel it",
+                )
+    async for finding in _obstacles(queue, job):
+        yield finding
+
+
+async def _obstacles(queue: Queue, job: Job) -> AsyncIterator[Finding]:
+    """What keeps a job from being claimed even when it is due."""
+    if await _is_paused(queue, job.queue):
+        what = f"its queue {job.queue} is paused"
+        yield Finding("warning", what, "somebody paused the queue", f"resume the queue {job.queue}")
+    if job.group is not None:
+        group = await queue.store.get_group(job.group)
+        if group is not None and group.is_paused:
+            what = f"its group {job.group} is paused"
+            yield Finding("warning", what, "somebody paused the group", "resume the group")
+    async for finding in _full_limits(queue, job):
+        yield finding
+    missing = _without_worker(job, await queue.workers())
+    if missing is not None:
+        yield missing
+    elif job.state == JobState.READY:
+        what = "it is ready and will be claimed"
+        cause = f"jobs of higher priority, or that came before it in {job.queue}, go first"
+        yield Finding("note", what, cause, "wait, start more workers, or raise its priority")
+
+
+async def _is_paused(queue: Queue, name: str) -> bool:
+    return any(info.name == name and info.is_paused for info in await queue.queues())
+
+
+async def _full_limits(queue: Queue, job: Job) -> AsyncIterator[Finding]:
+    if not job.limits:
+        return
+    limits = {limit.key: limit for limit in await queue.store.list_limits(counts_held=False)}
+    for key in job.limits:
+        limit = limits.get(key)
+        if limit is None:
+            continue
+        if limit.parked_until is not None:
+            until = f"{limit.parked_until:%Y-%m-%d %H:%M:%S} UTC"
+            cause = "somebody asked to start nothing with this key until then"
+            fix = "wait, or park the key until now"
+            yield Finding("note", f"its key {key} is parked until {until}", cause, fix)
+        elif (
+            job.state == JobState.HELD and limit.active is not None and limit.in_use >= limit.active
+        ):
+            cause = f"{limit.in_use} of {limit.active} jobs with this key are ready or running"
+            fix = "wait until one ends, or set a higher limit"
+            yield Finding("note", f"its limit {key} is reached", cause, fix)
+        elif job.state == JobState.HELD and limit.per_second is not None:
+            cause = f"at most {limit.per_second:g} jobs with this key start each second"
+            yield Finding(
+                "note", f"its limit {key} has a rate", cause, "wait, or set a higher rate"
+            )
+
+
+def _without_worker(job: Job, workers: list[WorkerInfo]) -> Finding | None:
+    if any(worker.takes(job.queue, job.kind) for worker in workers):
+        return None
+    if not workers:
+        cause = "no worker has said lately that it is there"
+    elif any(worker.queues is None or job.queue in worker.queues for worker in workers):
+        cause = f"workers look at the queue {job.queue}, but none has a handler for {job.kind}"
+    else:
+        cause = f"no worker looks at the queue {job.queue}"
+    fix = f"start a worker for the queue {job.queue} that has a handler for {job.kind}"
+    return Finding("error", "no worker takes it", cause, fix)

@@ -1,0 +1,315 @@
+"""What is wrong, why, and what helps. Each check is a small function from what was seen to
+findings; `diagnose` makes them all. An error keeps jobs from running now; a warning will, or loses
+time; a note is as somebody wanted it, but explains why jobs wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Literal
+
+from windrow.errors import SchemaOutdated, SchemaTooNew, WindrowError
+from windrow.queue.job import JobState
+from windrow.queue.queue import Queue
+from windrow.queue.store import open_store
+from windrow.services.examining import PATIENCE_SECONDS, Examination, examine
+from windrow.settings import Settings
+
+MIB: Final = 1024 * 1024
+MOST_SKEW_SECONDS: Final = 2.0
+MOST_READY_SECONDS: Final = 600.0
+MOST_CONNECTIONS: Final = 0.8  # of those that are allowed
+MOST_DISK: Final = 0.9  # of the budget
+LEAST_FREE_BYTES: Final = 512 * MIB
+# The log is written back to the file about every 4 MB; only a reader that stays keeps it from that.
+MOST_LOG_BYTES: Final = 64 * MIB
+MOST_DEAD_ROWS: Final = 20_000
+MOST_DEAD_SHARE: Final = 5  # dead rows for each live one
+
+Level = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to know: what is the case, why, and what helps."""
+
+    level: Level
+    what: str
+    cause: str
+    fix: str
+
+
+Check = Callable[[Examination], Iterator[Finding]]
+
+
+async def diagnose(settings: Settings, *, patience: float = PATIENCE_SECONDS) -> list[Finding]:
+    """Everything that is wrong with the queue the settings name, the worst first."""
+    try:
+        store = await open_store(
+            settings.database_url,
+            direct_url=settings.database_direct_url or None,
+            notifier=settings.notifier or None,
+        )
+    except WindrowError as error:
+        fix = "start the database, or correct its URL"
+        return [Finding("error", "the database cannot be used", str(error), fix)]
+    try:
+        await store.check_schema()
+        budget = settings.max_disk_bytes or None
+        seen = await examine(Queue(store), max_disk_bytes=budget, patience=patience)
+    except (SchemaOutdated, SchemaTooNew) as error:
+        fix = "upgrade Windrow" if isinstance(error, SchemaTooNew) else "migrate the database"
+        return [Finding("error", "the tables do not fit this Windrow", str(error), fix)]
+    except WindrowError as error:
+        return [Finding("error", "the database does not answer", str(error), "look at its log")]
+    finally:
+        await store.close()
+    found = [finding for check in CHECKS for finding in check(seen)]
+    return sorted(found, key=lambda finding: ("error", "warning", "note").index(finding.level))
+
+
+def check_workers(seen: Examination) -> Iterator[Finding]:
+    """Nobody says that it is alive."""
+    waiting = seen.count(JobState.READY) + seen.count(JobState.SCHEDULED)
+    if seen.workers or not waiting:
+        return
+    running = seen.count(JobState.ACTIVE)
+    yield Finding(
+        "warning" if running else "error",
+        "no worker is alive",
+        f"{waiting} jobs wait, and no worker has said lately that it is there"
+        + (
+            f"; {running} jobs are running, so somebody claims without saying so" if running else ""
+        ),
+        "start a worker on this database",
+    )
+
+
+def check_kinds(seen: Examination) -> Iterator[Finding]:
+    """Jobs at the front of a queue that no living worker takes."""
+    for one in seen.ready_kinds:
+        if not seen.workers or any(worker.takes(one.queue, one.kind) for worker in seen.workers):
+            continue
+        looking = [w for w in seen.workers if w.queues is None or one.queue in w.queues]
+        cause = (
+            f"{len(looking)} workers look at the queue, and none has a handler for {one.kind}"
+            if looking
+            else f"no worker looks at the queue {one.queue}"
+        )
+        yield Finding(
+            "error",
+            f"nobody takes {one.kind} in queue {one.queue}",
+            f"{cause}; {one.count} of the next jobs are of that kind, as {one.example}",
+            f"start a worker for the queue {one.queue} that has a handler for {one.kind}",
+        )
+
+
+def check_paused_queues(seen: Examination) -> Iterator[Finding]:
+    for info in seen.queues:
+        if info.is_paused:
+            ready = info.counts.get(JobState.READY, 0)
+            yield Finding(
+                "warning" if ready else "note",
+                f"queue {info.name} is paused",
+                f"somebody paused it; {ready} jobs in it are ready",
+                f"resume the queue {info.name}",
+            )
+
+
+def check_paused_groups(seen: Examination) -> Iterator[Finding]:
+    for group in seen.paused_groups:
+        yield Finding(
+            "warning" if group.pending else "note",
+            f"group {group.id} is paused",
+            f"somebody paused it; {group.pending} of its jobs have not ended",
+            f"resume the group {group.id}",
+        )
+
+
+def check_limits(seen: Examination) -> Iterator[Finding]:
+    """Keys that keep jobs waiting. That is what they are for."""
+    for limit in seen.limits:
+        if limit.parked_until is not None:
+            yield Finding(
+                "note",
+                f"key {limit.key} is parked until {limit.parked_until:%Y-%m-%d %H:%M:%S} UTC",
+                f"somebody asked to start nothing with it until then; {limit.held} jobs are held",
+                "wait, or end it by parking the key until now",
+            )
+        elif limit.active is not None and limit.held and limit.in_use >= limit.active:
+            yield Finding(
+                "note",
+                f"limit {limit.key} is reached",
+                f"{limit.in_use} of {limit.active} are in use and {limit.held} jobs are held",
+                "wait, or set a higher limit",
+            )
+
+
+def check_leases(seen: Examination) -> Iterator[Finding]:
+    """Leases that ran out and whose jobs nobody brought back."""
+    late = seen.vitals.now - timedelta(seconds=seen.patience)
+    lost = [job for job in seen.active if job.lease_expires_at and job.lease_expires_at <= late]
+    if lost:
+        names = ", ".join(sorted({job.worker or "?" for job in lost})[:3])
+        yield Finding(
+            "error",
+            f"{len(lost)} jobs are left behind by workers that are gone",
+            f"the leases of {names} ran out long ago, and nobody brings their jobs back",
+            "start a worker on this database: it brings back what others left behind",
+        )
+
+
+def check_oldest(seen: Examination) -> Iterator[Finding]:
+    """Queues whose workers do not keep up."""
+    for info in seen.queues:
+        if info.oldest_ready_at is None or info.is_paused or not seen.workers:
+            continue
+        waited = (seen.vitals.now - info.oldest_ready_at).total_seconds()
+        if waited > MOST_READY_SECONDS:
+            ready = info.counts.get(JobState.READY, 0)
+            yield Finding(
+                "warning",
+                f"a job in queue {info.name} has been ready for {waited / 60:.0f} minutes",
+                f"{ready} jobs are ready there, and the workers do not keep up",
+                "start more workers, or let them run more jobs at once",
+            )
+
+
+def check_wake_ups(seen: Examination) -> Iterator[Finding]:
+    if seen.polls_because is not None:
+        yield Finding(
+            "warning",
+            "new work is found by polling",
+            seen.polls_because,
+            "give a direct URL past the pooler, or live with up to a second until a job starts",
+        )
+
+
+def check_transactions(seen: Examination) -> Iterator[Finding]:
+    held = seen.vitals.oldest_transaction
+    if held is None or held.seconds <= seen.patience:
+        return
+    who = f"prepared transaction {held.name}" if held.is_prepared else f"process {held.name}"
+    about = ", ".join(
+        part for part in (held.application, f"user {held.user}", held.state, held.statement) if part
+    )
+    end = (
+        f"ROLLBACK PREPARED '{held.name}'"
+        if held.is_prepared
+        else f"SELECT pg_terminate_backend({held.name})"
+    )
+    yield Finding(
+        "warning",
+        f"a transaction has been open for {held.seconds:.0f} s",
+        f"{who} ({about}) keeps dead rows from being cleaned up, so claims get slower",
+        f"let it end, or end it: {end}",
+    )
+
+
+def check_dead_rows(seen: Examination) -> Iterator[Finding]:
+    dead, live = seen.vitals.dead_rows, seen.vitals.live_rows
+    if dead is not None and dead > max(MOST_DEAD_ROWS, MOST_DEAD_SHARE * (live or 0)):
+        yield Finding(
+            "warning",
+            f"{dead} dead rows lie among {live} live jobs",
+            "autovacuum does not keep up, or an open transaction keeps it from its work",
+            "end old transactions, then VACUUM windrow.job_live",
+        )
+
+
+def check_connections(seen: Examination) -> Iterator[Finding]:
+    used, most = seen.vitals.connections, seen.vitals.max_connections
+    if used is not None and most and used >= MOST_CONNECTIONS * most:
+        yield Finding(
+            "warning",
+            f"{used} of {most} connections to the database are in use",
+            "when all are, nobody else gets in: workers pause and enqueueing fails",
+            "allow more connections, make pools smaller (pool_size in the URL), or use a pooler",
+        )
+
+
+def check_budget(seen: Examination) -> Iterator[Finding]:
+    budget = seen.max_disk_bytes
+    if budget and seen.disk.used > MOST_DISK * budget:
+        yield Finding(
+            "warning",
+            f"the database uses {_size(seen.disk.used)} of the {_size(budget)} it may",
+            "finished jobs will be removed before their time",
+            "raise max_disk_bytes, or keep finished jobs for a shorter time",
+        )
+
+
+def check_disk(seen: Examination) -> Iterator[Finding]:
+    free = seen.vitals.free_bytes
+    if free is not None and free < LEAST_FREE_BYTES:
+        yield Finding(
+            "warning" if free > LEAST_FREE_BYTES / 8 else "error",
+            f"only {_size(free)} are free on the disk of the database",
+            "when it is full nothing can be enqueued or finished",
+            "make room, or keep finished jobs for a shorter time",
+        )
+
+
+def check_log(seen: Examination) -> Iterator[Finding]:
+    """SQLite's write-ahead log, which a reader that stays lets grow."""
+    if (seen.vitals.log_bytes or 0) > MOST_LOG_BYTES:
+        yield Finding(
+            "warning",
+            f"the write-ahead log has grown to {_size(seen.vitals.log_bytes or 0)}",
+            "a process has had a reading transaction open for long, so it cannot be written back",
+            "end that transaction or its process",
+        )
+    if seen.vitals.journal_mode not in (None, "wal"):
+        yield Finding(
+            "error",
+            f"the journal mode of the database is {seen.vitals.journal_mode}, not wal",
+            "the file system does not allow a write-ahead log, or another program changed it",
+            "put the file on a local disk",
+        )
+
+
+def check_file_system(seen: Examination) -> Iterator[Finding]:
+    kind = seen.vitals.network_file_system
+    if kind is not None:
+        yield Finding(
+            "error",
+            f"the database lies on a network file system ({kind})",
+            "SQLite's locks do not hold there: a file that several machines use gets corrupted",
+            "put the file on a local disk, or move to Postgres",
+        )
+
+
+def check_clock(seen: Examination) -> Iterator[Finding]:
+    if abs(seen.skew) > MOST_SKEW_SECONDS:
+        side = "ahead of" if seen.skew > 0 else "behind"
+        yield Finding(
+            "warning",
+            f"the database's clock is {abs(seen.skew):.0f} s {side} this machine's",
+            "jobs go by the database's clock; times you give as run_at are off by that",
+            "let both set their clocks from the network (NTP)",
+        )
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    check_workers,
+    check_kinds,
+    check_leases,
+    check_oldest,
+    check_paused_queues,
+    check_paused_groups,
+    check_limits,
+    check_wake_ups,
+    check_transactions,
+    check_dead_rows,
+    check_connections,
+    check_budget,
+    check_disk,
+    check_log,
+    check_file_system,
+    check_clock,
+)
+
+
+def _size(count: int) -> str:
+    return f"{count / MIB:.1f} MiB"
