@@ -124,3 +124,41 @@ def test_every_statement_begins_by_saying_what_it_does(store: str) -> None:
     for path in sorted((QUEUE / store / "sql").glob("*.sql")):
         assert path.read_text("utf-8").startswith("-- "), path.name
         assert re.fullmatch(r"[a-z]+(_[a-z]+)+\.sql", path.name), path.name
+
+
+def test_ending_and_claiming_at_once_is_made_of_the_two_statements() -> None:
+    """Word for word, so that neither is changed without the other."""
+    both, ends, claims = map(parts, ("complete_and_claim", "complete_jobs", "claim_jobs"))
+    for name in ends.keys() & claims.keys():
+        assert branches(both.pop(name)) == branches(claims.pop(name)) | branches(ends.pop(name))
+
+    assert both == ends | claims
+
+
+def branches(part: str) -> set[str]:
+    """What an INSERT takes the UNION of, each as an INSERT of its own."""
+    insert, _, queries = part.partition(" SELECT ")
+    return {f"{insert} SELECT {query}" for query in queries.split(" UNION ALL SELECT ")}
+
+
+def parts(name: str) -> dict[str, str]:
+    """The parts of a WITH by name, in one line each."""
+    text = (QUEUE / "postgres/sql" / f"{name}.sql").read_text("utf-8")
+    line = " ".join(re.sub(r"--[^\n]*", "", text).split())
+    found = {}
+    while match := re.match(r"(?:WITH |, )(\w+) AS (MATERIALIZED )?\(", line):
+        end = closing(line, match.end())
+        found[match[1]] = f"{match[2] or ''}{line[match.end() : end].strip()}"
+        line = line[end + 1 :]
+    assert line.startswith(" SELECT"), line
+    return found
+
+
+def closing(line: str, start: int) -> int:
+    """Where the bracket is closed that was opened just before `start`."""
+    depth = 1
+    for place in range(start, len(line)):
+        depth += {"(": 1, ")": -1}.get(line[place], 0)
+        if depth == 0:
+            return place
+    raise AssertionError(f"a bracket is not closed: {line[start - 60 :]}")
