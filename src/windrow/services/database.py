@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from windrow.errors import SchemaOutdated, SchemaTooNew
 from windrow.queue.copying import CopyStore
 from windrow.queue.records import QueueInfo
 from windrow.queue.store import open_store
+
+_SECRET: Final = re.compile(r"((?:^|&)(?:ssl)?password=)[^&]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,13 @@ async def database_status(
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown."""
+    """The URL as it may be shown. A password may stand before the host, or in the query, where
+    libpq takes it too."""
     parts = urlsplit(url)
-    if not parts.password:
+    address = parts.netloc
+    if parts.password:
+        address = f"{parts.username or ''}:***@{address.rpartition('@')[2]}"
+    query = _SECRET.sub(r"\1***", parts.query)
+    if (address, query) == (parts.netloc, parts.query):
         return url
-    address = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username}:***@{address}"))
+    return urlunsplit(parts._replace(netloc=address, query=query))
