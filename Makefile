@@ -46,8 +46,9 @@ demo: $(STAMP) ## Show Windrow at work
 bench: $(STAMP) ## Measure throughput and latency
 	$(BIN)/python -m bench $(ARGS)
 
-serve: $(STAMP) ## Run the server
-	$(BIN)/windrow serve
+serve: ## (not there yet) Run the server
+	@echo "There is no server yet: Windrow's HTTP API comes in a later step." \
+	      "What works today: make demo, and .venv/bin/windrow --help" >&2; exit 1
 
 schema: $(STAMP) ## Rewrite the schema.sql snapshots from the migrations
 	$(BIN)/python -m tests.refresh_schema
