@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -170,6 +172,25 @@ async def test_u6_renewing_keeps_a_lease_alive(queue: Queue, clock: FakeClock) -
     assert not await queue.claim()
     clock.advance(301)
     assert await queue.claim()
+
+
+async def test_renewing_for_part_of_a_second_rounds_up(queue: Queue, clock: FakeClock) -> None:
+    await queue.enqueue("work")
+    lease = await queue.claim(seconds=10)
+    assert await lease.renew(1.2) == clock.now() + timedelta(seconds=2)
+    assert await lease.renew(timedelta(seconds=90)) == clock.now() + timedelta(seconds=90)
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, -1, math.inf, math.nan, "long", timedelta(0)])
+async def test_renewing_for_no_time_is_refused_and_keeps_the_lease(
+    queue: Queue, clock: FakeClock, seconds: Any
+) -> None:
+    await queue.enqueue("work")
+    lease = await queue.claim(seconds=10)
+    with pytest.raises(InvalidJob, match="lease"):
+        await lease.renew(seconds)
+
+    assert await lease.renew() == clock.now() + timedelta(seconds=10)
 
 
 async def test_progress_never_goes_back(queue: Queue) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 from windrow.errors import InvalidJob, LeaseLost
-from windrow.queue.checks import SizeLimits, check_seconds, encode_result, to_row
+from windrow.queue.checks import SizeLimits, check_lease, check_seconds, encode_result, to_row
 from windrow.queue.codec import clean_text
 from windrow.queue.job import Job, JobError, JobState, NewJob
 from windrow.queue.limits import make_room
@@ -95,12 +95,13 @@ class Lease:
         if finished.lost:
             raise LeaseLost(*finished.lost)
 
-    async def renew(self, seconds: float | None = None) -> datetime | None:
-        """Hold the lease longer. Raises LeaseLost naming the jobs that are no longer ours; the
-        others are held on. `stopping` then says which ones somebody asked to stop."""
+    async def renew(self, seconds: float | timedelta | None = None) -> datetime | None:
+        """Hold the lease longer: for its own length, or for `seconds` (1 at least, rounded up to
+        whole ones), which are its length from then on. Raises LeaseLost naming the jobs that are no
+        longer ours; the others are held on. `stopping` then says which ones somebody asked to
+        stop."""
         tokens = sorted({job.lease_token for job in self._open.values() if job.lease_token})
-        length = check_seconds(seconds, "seconds")
-        renewal = await self._store.extend_leases(tokens, None if length is None else int(length))
+        renewal = await self._store.extend_leases(tokens, check_lease(seconds))
         self.stopping = renewal.stopping
         lost = [job_id for job_id in self._open if job_id not in renewal.held]
         for job_id in lost:
