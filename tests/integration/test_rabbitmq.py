@@ -18,14 +18,16 @@ from aio_pika.exceptions import AMQPError, ChannelNotFoundEntity
 from tests.builders import add, add_and_claim, add_many, claim, complete
 from tests.conftest import OpenAnother
 from tests.pgbouncer import through
-from windrow import Queue
+from windrow import Job, Queue, Worker, handler
 from windrow.errors import ConfigError, MissingExtra
 from windrow.queue.bells import work_in
 from windrow.queue.notifying import open_notifier
 from windrow.queue.rabbitmq import notifier as rabbitmq
+from windrow.queue.rabbitmq.link import Link
 from windrow.queue.rabbitmq.news import ANY_END, ANY_WORK, Letter
 from windrow.queue.rabbitmq.notifier import RabbitMq
 from windrow.queue.store import Store, open_store
+from windrow.worker import claimer
 
 LONG = 20.0  # seconds; only a failing test waits for it
 SHORT = 0.05
@@ -239,6 +241,56 @@ async def test_a_lost_connection_is_made_anew_and_everybody_looks(
     await other.close()
 
 
+async def test_a_connection_lost_while_word_goes_out_is_made_anew(
+    notifier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near, other = RabbitMq(notifier), RabbitMq(notifier)
+    publish = Link.publish
+
+    async def publish_and_lose(link: Link, letter: Letter) -> None:
+        await publish(link, letter)
+        monkeypatch.undo()
+        link.drop()
+
+    async with near.listen(work_in(["default"])) as bell:
+        monkeypatch.setattr(Link, "publish", publish_and_lose)
+        near.tell(["elsewhere"], [])
+        assert await bell.wait(LONG), "woken by the new connection"
+        other.tell(["default"], [])
+        assert await bell.wait(LONG), "woken by word"
+    await near.close()
+    await other.close()
+
+
+async def test_who_comes_while_the_connection_is_made_anew_hears_as_well(
+    over_wire: str, notifier: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near, other = RabbitMq(over_wire), RabbitMq(notifier)
+    is_binding, may_bind = asyncio.Event(), asyncio.Event()
+    bind = Link.bind
+
+    async def bind_late(link: Link, keys: frozenset[str]) -> None:
+        if "work.late" not in keys:
+            is_binding.set()
+            await may_bind.wait()
+        await bind(link, keys)
+
+    async with near.listen(work_in(["early"])) as early:
+        monkeypatch.setattr(Link, "bind", bind_late)
+        await wire.cut()
+        await wire.mend()
+        async with asyncio.timeout(LONG):
+            await is_binding.wait()
+        async with near.listen(work_in(["late"])) as late:
+            may_bind.set()
+            assert await early.wait(LONG), "woken by the new connection"
+            await late.wait(SHORT)
+            other.tell(["late"], [])
+            assert await late.wait(LONG), "woken by word"
+    await near.close()
+    await other.close()
+
+
 async def test_what_was_told_while_the_broker_was_away_is_told_when_it_is_back(
     over_wire: str, wire: Wire, overheard: Overheard
 ) -> None:
@@ -290,6 +342,44 @@ asyncio.run(main())
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
         assert await process.wait() == -9
         assert [job.kind for job in (await claiming).jobs] == ["work"]
+
+
+async def test_a_worker_is_woken_by_another_process_and_wakes_who_waits_for_the_job(
+    store_url: str, notifier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claimer, "POLL_SECONDS", 10 * LONG)  # so that nothing is found by looking
+    code = f"""
+import asyncio
+from windrow import Queue
+from windrow.queue import waiting
+
+waiting.FIRST_WAIT = {10 * LONG}
+
+async def main():
+    async with Queue.open({store_url!r}, notifier={notifier!r}) as queue:
+        job = await queue.enqueue("double", 21)
+        print((await queue.wait(job.id, timeout={LONG})).result)
+
+asyncio.run(main())
+"""
+
+    @handler("double")
+    async def double(job: Job, payload: int) -> int:
+        return 2 * payload
+
+    async with Queue.open(store_url, notifier=notifier) as queue:
+        worker = Worker(queue, [double])
+        working = asyncio.create_task(worker.run())
+        async with asyncio.timeout(LONG):
+            while not ((link := _rabbitmq(queue.store)._link) and link.bound):
+                await asyncio.sleep(0.01)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
+        )
+        printed, _ = await process.communicate()
+        assert printed == b"42\n"
+        worker.stop()
+        await working
 
 
 async def test_what_is_not_ours_on_the_exchange_is_reported_and_passed_over(

@@ -62,6 +62,7 @@ class RabbitMq(Notifier):
         self._wanted: Counter[str] = Counter()  # keys, by how many bells want them
         self._link: Link | None = None
         self._has_tried = asyncio.Event()
+        self._backoff = FIRST_BACKOFF
         self._problem: str | None = None  # with the broker, if there is one
         self._task: asyncio.Task[None] | None = None
         self._binding: set[asyncio.Task[None]] = set()
@@ -135,12 +136,10 @@ class RabbitMq(Notifier):
             link.drop()  # the next one binds all that is wanted
 
     async def _run(self) -> None:
-        backoff = FIRST_BACKOFF
         while True:
             try:
                 async with Link.open(self._address, self._exchange, self._hear) as link:
                     await self._serve(link)
-                    backoff = FIRST_BACKOFF
                     raise ConnectionError("the connection was lost")
             except LOST as error:
                 why = str(error) or type(error).__name__
@@ -150,23 +149,24 @@ class RabbitMq(Notifier):
             finally:
                 self._link = None
                 self._has_tried.set()
-            await asyncio.sleep(random.uniform(backoff / 2, backoff))
-            backoff = min(LONGEST_BACKOFF, backoff * 2)
+            await asyncio.sleep(random.uniform(self._backoff / 2, self._backoff))
+            self._backoff = min(LONGEST_BACKOFF, self._backoff * 2)
 
     async def _serve(self, link: Link) -> None:
         """Listen and tell until the connection is lost."""
         link.on_lost(self._has_news.set)
+        self._link = link  # who comes from here on binds by itself
         await link.bind(frozenset(+self._wanted))
-        self._link, self._problem = link, None
+        self._problem, self._backoff = None, FIRST_BACKOFF
         self._has_tried.set()
         self.belfry.ring_all()  # for what was told while nobody listened
         while link.is_open:
+            self._has_news.clear()
             for letter in self._news.take(self._name):
                 await link.publish(letter)
             if not self._news:
                 self._is_told.set()
-                self._has_news.clear()
-                await self._has_news.wait()
+            await self._has_news.wait()
 
     def _hear(self, body: bytes) -> None:
         try:
