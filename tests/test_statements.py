@@ -52,7 +52,7 @@ ONLY: dict[str, dict[str, str]] = {
             "round trips cost there: the commonest end of a run is one statement",
         ),
         **dict.fromkeys(
-            ("lock_jobs", "lock_finished", "lock_groups", "lock_blobs"),
+            ("lock_jobs", "lock_finished", "lock_groups", "lock_blobs", "lock_parcel"),
             "rows are locked there: SQLite has one writer",
         ),
         **dict.fromkeys(

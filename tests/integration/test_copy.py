@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -43,55 +39,21 @@ from tests.builders import (
     tallied,
     wish,
 )
-from tests.conftest import MakeDatabase
 from tests.faults import FaultyStore
+from tests.integration.moving import move
 from windrow import NewJob, Queue
-from windrow.errors import ConfigError, GroupNotFound, StoreUnavailable
+from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue.copying import CopyStore
 from windrow.queue.job import Job, JobState
-from windrow.queue.records import LimitRow, ProgressReport, ScheduleRow
-from windrow.queue.store import Store, open_store
+from windrow.queue.records import GroupRow, LimitRow, ProgressReport, ScheduleRow
+from windrow.queue.store import Store
+from windrow.services import copying as services
 from windrow.services.copying import Copy, CopyReport, copy_database
 from windrow.services.database import database_status
 
-DIRECTIONS = ("sqlite to postgres", "postgres to sqlite")
 ROUNDS = 10
 BIG = "x" * 1_500_000
 NOT_KEPT = {"seq", "lease_token", "tx", "leased_run", "_payload", "_result"}
-
-
-@pytest.fixture(params=DIRECTIONS)
-def urls(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    sqlite_template: Path,
-    postgres_template: str,
-    make_database: MakeDatabase,
-) -> tuple[str, str]:
-    """A source and a target, both migrated."""
-    path = tmp_path / "jobs.db"
-    shutil.copyfile(sqlite_template, path)
-    pair = (f"sqlite:///{path}", make_database(postgres_template))
-    return pair if request.param == DIRECTIONS[0] else (pair[1], pair[0])
-
-
-@pytest.fixture
-async def both(urls: tuple[str, str]) -> AsyncIterator[tuple[Store, Store]]:
-    async with AsyncExitStack() as stack:
-        stores = []
-        for url in urls:
-            store = await open_store(url)
-            stack.push_async_callback(store.close)
-            stores.append(store)
-        yield stores[0], stores[1]
-        for store in stores:
-            assert await tallied(store) == await counted(store)
-
-
-async def move(source: Any, target: Any, wait: float = 0.0, drains: bool = False) -> CopyReport:
-    report = CopyReport("here", "there", False)
-    await Copy(cast(CopyStore, source), cast(CopyStore, target), report).run(wait, drains)
-    return report
 
 
 async def fill(store: Store) -> dict[str, Job]:
@@ -371,6 +333,77 @@ async def test_two_copies_at_once_share_the_work(both: tuple[Store, Store]) -> N
     assert sorted(found) == sorted(wanted)
 
 
+async def test_a_group_that_something_has_just_come_to_stays(both: tuple[Store, Store]) -> None:
+    """Whoever is filling it finds it where it was made."""
+    source, target = both
+    empty = await make_group(source)
+    group = await make_group(source)
+    await add(source, group=group.id)
+    report = await move(source, target, settle=60)
+    assert not report.is_over
+    assert report.groups_left == 2
+    assert {empty.id, group.id} <= report.reasons.keys()
+    await add(source, group=empty.id)  # no GroupNotFound
+    assert await target.list_jobs(EVERYTHING) == []
+
+    assert (await move(source, target, settle=0)).is_over
+    assert (await get_group(target, empty.id)).pending == 1
+    assert (await get_group(target, group.id)).pending == 1
+
+
+async def test_a_large_group_moves_in_parts_and_ends_once_when_all_have_come(
+    both: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "PARCEL_JOBS", 40)
+    source, target = both
+    root = await add_and_claim(source, "root")
+    group = await make_group(source, root=root.id, then=row("finish"))
+    members = await add_many(source, 130, group=group.id)
+    single = await add_many(source, 3)
+    await complete(source, root)
+
+    faulty = FaultyStore(target)
+    faulty.fail_before("receive_parcel", 4)  # the proof, the single jobs, the first part
+    with pytest.raises(StoreUnavailable):
+        await move(source, faulty)
+    assert await source.get_group(group.id) is None
+    assert await claim(source, 10) == []
+    early = {job.id for job in await claim(target, 1000)}
+    assert len(early & set(members)) == 40
+    for job in (await target.get_jobs(sorted(early))).values():
+        await complete(target, job)
+    assert (await get_group(target, group.id)).pending == 130 - 40
+    assert await state(target, root.id) is JobState.WAITING
+
+    report = await move(source, target)
+    assert report.is_over
+    assert (report.resumed, report.groups) == (4, 1)
+    while jobs := [job for job in await claim(target, 100) if job.kind != "finish"]:
+        for job in jobs:
+            await complete(target, job)
+    assert (await get_group(target, group.id)).state == "completed"
+    assert await state(target, root.id) is JobState.COMPLETED
+    found = await target.list_jobs(EVERYTHING, limit=1000)
+    finish_jobs = [job.id for job in found if job.kind == "finish"]
+    assert len(finish_jobs) == 1
+    assert sorted(ids(found)) == sorted([*members, *single, root.id, *finish_jobs])
+
+
+async def test_a_large_group_that_is_refused_stays_as_a_whole(
+    both: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "PARCEL_JOBS", 10)
+    source, target = both
+    group = await make_group(source)
+    await add_many(source, 35, group=group.id)
+    await target.create_group(GroupRow(id=group.id))  # somebody made one of that id there
+    for _ in range(2):
+        report = await move(source, target)
+        assert report.in_transit == 35
+        assert "in the target already" in report.reasons[group.id]
+        assert await target.list_jobs(EVERYTHING) == []
+
+
 async def count_all(store: Store) -> int:
     return sum(sum(counts.values()) for counts in (await tallied(store)).values())
 
@@ -449,10 +482,7 @@ async def test_a_copy_under_load_ends_every_job_exactly_once(
         for _ in range(60):
             enqueued.extend(await add_many(source, 20))
             group = await make_group(source)
-            # The empty group may have moved already: then its members are refused here, and none
-            # of them was acknowledged.
-            with contextlib.suppress(GroupNotFound):
-                enqueued.extend(await add_many(source, 3, group=group.id))
+            enqueued.extend(await add_many(source, 3, group=group.id))
             await asyncio.sleep(0.01)
         produced.set()
 
@@ -471,11 +501,11 @@ async def test_a_copy_under_load_ends_every_job_exactly_once(
     async def nothing_more_here() -> bool:
         return produced.is_set()
 
-    copying = asyncio.create_task(copy_database(*urls, wait=60))
+    copying = asyncio.create_task(copy_database(*urls, wait=60, settle=1))
     await asyncio.gather(
         produce(), work(source, nothing_more_here), work(source, nothing_more_here), copying
     )
-    assert (await copy_database(*urls, wait=60)).is_over
+    assert (await copy_database(*urls, wait=60, settle=1)).is_over
 
     async def all_have_ended() -> bool:
         return not (await counted(target)).get("default", {}).keys() - {JobState.COMPLETED}

@@ -12,9 +12,10 @@ from windrow.cli.output import DatabaseOption, JsonOption, give_up, print_json, 
 from windrow.cli.queues import print_queues
 from windrow.queue.job import JobState
 from windrow.queue.records import Pruned
-from windrow.services.copying import WAIT_SECONDS, CopyReport, copy_database
+from windrow.services.copying import SETTLE_SECONDS, WAIT_SECONDS, CopyReport, copy_database
 from windrow.services.database import database_status, migrate_database
 from windrow.services.jobs import prune_jobs
+from windrow.services.taking_back import take_back_jobs
 from windrow.settings import load_settings
 
 app = typer.Typer(help="Make, upgrade and look at the database.", no_args_is_help=True)
@@ -84,14 +85,27 @@ def prune(
 
 @app.command()
 def copy(
-    to: Annotated[str, typer.Option("--to", metavar="URL", help="Where everything moves.")],
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="URL", help="Where everything moves.")
+    ] = None,
     wait: Annotated[
         float, typer.Option(help="Seconds to wait for running jobs before they are left behind.")
     ] = WAIT_SECONDS,
+    settle: Annotated[
+        float, typer.Option(help="Seconds for which nothing has come to a group that moves.")
+    ] = SETTLE_SECONDS,
     drain: Annotated[
         bool, typer.Option("--drain", help="Pause the queues here first: nothing starts any more.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would move.")] = False,
+    take_back: Annotated[
+        bool,
+        typer.Option(
+            "--take-back",
+            help="Give up: what is on its way becomes live here again. With --to the target is "
+            "asked first what it has; without, if it is lost, nobody can tell.",
+        ),
+    ] = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -99,17 +113,40 @@ def copy(
 
     Exit code 3 when something was left behind."""
 
-    async def work() -> CopyReport:
-        url = load_settings({"database_url": database}).database_url
-        return await copy_database(url, to, wait=wait, is_draining=drain, is_dry_run=dry_run)
-
-    report = run(work())
+    url = load_settings({"database_url": database}).database_url
+    if take_back:
+        _take_back(url, to, as_json)
+        return
+    if to is None:
+        raise typer.BadParameter("say where to: --to URL", param_hint="--to")
+    report = run(
+        copy_database(url, to, wait=wait, settle=settle, is_draining=drain, is_dry_run=dry_run)
+    )
     if as_json:
         fields = asdict(report) | {"moved": dict(report.moved)}
         print_json({"is_over": report.is_over, **fields})
     else:
         _print_copy(report)
     if not report.is_over and not report.is_dry_run:
+        raise typer.Exit(3)
+
+
+def _take_back(url: str, to: str | None, as_json: bool) -> None:
+    report = run(take_back_jobs(url, to))
+    if report.warning is not None:
+        typer.echo(f"warning: {report.warning}", err=True)
+    if as_json:
+        print_json({"is_over": report.is_over, **asdict(report)})
+    else:
+        print(
+            f"{report.taken_back} jobs and {report.groups} groups are live in {report.source} again"
+        )
+        if report.arrived:
+            print(f"{report.arrived} jobs had arrived in {report.target} and stay there")
+        if report.reasons:
+            print("still on their way:")
+            print_table(["id", "why"], list(report.reasons.items()))
+    if not report.is_over:
         raise typer.Exit(3)
 
 

@@ -20,12 +20,15 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from windrow.errors import StoreError
 from windrow.queue.ids import new_id
 from windrow.queue.job import UNCLAIMED, Job, JobError, JobState, Progress, Step
 from windrow.queue.store import Store
 
 PARCEL_BYTES: Final = 16 * 1024 * 1024  # a parcel is closed when it holds so much
 JOBS_AT_ONCE: Final = 100  # read so many before looking how large the parcel is
+# A larger result becomes a blob, as when a run stores it.
+LARGEST_INLINE_RESULT: Final = 1024 * 1024
 _CHECKSUM_SPACE: Final = 2**128
 
 
@@ -128,6 +131,16 @@ class Parcel:
     items: tuple[Item, ...]
 
     @property
+    def unit(self) -> str | None:
+        """The one unit that all of it belongs to, if there is one."""
+        units = {None if isinstance(item, CopiedSchedule) else item.unit for item in self.items}
+        return units.pop() if len(units) == 1 else None
+
+    @property
+    def ids(self) -> list[str]:
+        return [item_id(item) for item in self.items]
+
+    @property
     def jobs(self) -> list[CopiedJob]:
         return [item for item in self.items if isinstance(item, CopiedJob)]
 
@@ -142,8 +155,10 @@ class Parcel:
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a parcel in the target. `refused`: ids of jobs and groups that could not be
-    taken, with the reason; `known`: jobs that were there before, and schedules, by name."""
+    taken, with the reason; `known`: jobs that were there before, and schedules, by name. A receipt
+    for no items is that of a number whose parcel was taken back."""
 
+    items: int = 0
     refused: dict[str, str] = {}
     known: tuple[str, ...] = ()
     checked: int = 0  # jobs read back after they were written, and found to be the same
@@ -171,10 +186,15 @@ class CopyStore(Store, Protocol):
         ...
 
     async def take_groups(
-        self, target: str, limit: int, after: str | None
-    ) -> tuple[str | None, str | None]:
-        """Put whole groups of which nothing runs into a parcel, about so many jobs. Its number, if
-        there was any, and where to go on (None: every group was looked at)."""
+        self, target: str, limit: int, after: str | None, settle: float
+    ) -> tuple[list[str], str | None]:
+        """Put whole groups into parcels of about so many jobs: those of which nothing runs, and
+        that nothing came to for `settle` seconds. Their numbers, and where to go on (None: every
+        group was looked at)."""
+        ...
+
+    async def list_remaining(self, limit: int) -> list[str]:
+        """The ids of groups that are here, so many at most."""
         ...
 
     async def list_parcels(self) -> dict[str, str]:
@@ -190,6 +210,11 @@ class CopyStore(Store, Protocol):
 
     async def drop_parcel(self, number: str, kept: Collection[str]) -> None:
         """Remove a parcel from the outbox; the items of these ids stay there in a new one."""
+        ...
+
+    async def take_back(self, number: str) -> Receipt:
+        """Make live here again what is in a parcel of the outbox, and drop it. What cannot be
+        taken (a unique key is held by now) stays in a new one."""
         ...
 
     async def has_received(self, number: str) -> bool: ...
@@ -252,9 +277,13 @@ def admit(
     (of each key the first one, and its follower)."""
     taken = {key: dict(held) for key, held in holders.items()}
     reasons: dict[str, str] = {}  # by unit
+    coming = {group.id for group in parcel.groups}
     for group in parcel.groups:
         if group.id in groups:
             reasons[group.unit] = f"group {group.id} is in the target already"
+    for job in parcel.jobs:
+        if job.group is not None and job.group not in coming and job.group not in groups:
+            reasons[job.unit or job.id] = f"its group {job.group} is not there"
     chosen: list[CopiedJob] = []
     for job in sorted(parcel.jobs, key=lambda job: job.place):
         if job.id in known:
@@ -278,6 +307,48 @@ def admit(
             for item in parcel.items
             if not isinstance(item, CopiedSchedule) and (item.unit or item.id) in reasons
         },
+    )
+
+
+def groups_named(parcel: Parcel) -> list[str]:
+    """The groups that a parcel brings, and those that its jobs are members of."""
+    members = {job.group for job in parcel.jobs if job.group is not None}
+    return sorted(members | {group.id for group in parcel.groups})
+
+
+def roots_first(
+    kin: Iterable[tuple[str, int]], groups: Sequence[CopiedGroup]
+) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """The jobs of a unit: roots, which travel with their groups, because a group that ends must
+    find its root; and the others."""
+    ids = {group.root for group in groups}
+    roots: list[tuple[str, int]] = []
+    others: list[tuple[str, int]] = []
+    for job in kin:
+        (roots if job[0] in ids else others).append(job)
+    return roots, others
+
+
+def blob_hash(result: str | None) -> bytes | None:
+    """The name of the blob of a result that is too large for a row."""
+    body = (result or "").encode()
+    return hashlib.sha256(body).digest() if len(body) > LARGEST_INLINE_RESULT else None
+
+
+def confirm(parcel: Parcel, admission: Admission, found: Iterable[Job]) -> Receipt:
+    """The receipt, if what was read back is what was sent; else an error, so that nothing of it is
+    kept."""
+    jobs = list(found)
+    sent, received = sent_checksum(admission.jobs), found_checksum(jobs)
+    if sent != received:
+        raise StoreError("jobs read back after copying differ from those sent: nothing was copied")
+    return Receipt(
+        items=len(parcel.items),
+        refused=admission.refused,
+        known=admission.known,
+        checked=len(jobs),
+        sent=sent,
+        checksum=received,
     )
 
 

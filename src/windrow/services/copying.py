@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -18,7 +19,9 @@ from windrow.services.database import without_password
 PARCEL_JOBS: Final = 500
 POLL_SECONDS: Final = 0.2
 WAIT_SECONDS: Final = 60.0
-MOST_NAMED: Final = 20  # jobs that a report names one by one
+MOST_NAMED: Final = 20  # jobs, and groups, that a report names one by one
+# A group moves when nothing came to it for so long: whoever is adding to it would not find it.
+SETTLE_SECONDS: Final = 10.0
 
 Counts = dict[str, dict[str, int]]  # by queue and state
 
@@ -44,6 +47,7 @@ class CopyReport:
     received: str = ""  # … and of what was read back
     in_transit: int = 0
     left: Counts = field(default_factory=dict)
+    groups_left: int = 0  # still in the source, as far as they were counted
     reasons: dict[str, str] = field(default_factory=dict)
     before: dict[str, Counts] = field(default_factory=dict)
     after: dict[str, Counts] = field(default_factory=dict)
@@ -51,7 +55,7 @@ class CopyReport:
     @property
     def is_over(self) -> bool:
         """Whether nothing is left behind."""
-        return not self.left and not self.in_transit and not self.reasons
+        return not self.left and not self.in_transit and not self.reasons and not self.groups_left
 
 
 async def copy_database(
@@ -59,6 +63,7 @@ async def copy_database(
     target_url: str,
     *,
     wait: float = WAIT_SECONDS,
+    settle: float = SETTLE_SECONDS,
     is_draining: bool = False,
     is_dry_run: bool = False,
 ) -> CopyReport:
@@ -75,7 +80,7 @@ async def copy_database(
             report = CopyReport(
                 without_password(source_url), without_password(target_url), is_dry_run
             )
-            await Copy(source, target, report).run(wait, is_draining)
+            await Copy(source, target, report, settle).run(wait, is_draining)
             return report
         finally:
             await target.close()
@@ -86,10 +91,17 @@ async def copy_database(
 class Copy:
     """One run from a source to a target; the report is filled in as it goes."""
 
-    def __init__(self, source: CopyStore, target: CopyStore, report: CopyReport) -> None:
+    def __init__(
+        self,
+        source: CopyStore,
+        target: CopyStore,
+        report: CopyReport,
+        settle: float = SETTLE_SECONDS,
+    ) -> None:
         self._source = source
         self._target = target
         self._report = report
+        self._settle = settle
         self._address = report.target.partition("?")[0]
         self._refused: dict[str, str] = {}
         self._began = new_number()  # parcels with a lower number are an earlier copy's
@@ -118,44 +130,72 @@ class Copy:
             await self._source.stage_jobs()
             await self._move_jobs()
             await self._move_groups()
-            is_empty = not await _count(self._source)
-            if (is_empty and not self._refused) or time.monotonic() >= deadline:
+            if await self._is_source_empty() or time.monotonic() >= deadline:
                 return
             await asyncio.sleep(POLL_SECONDS)
 
+    async def _is_source_empty(self) -> bool:
+        source = self._source
+        return not (
+            await _count(source) or await source.list_remaining(1) or await source.list_parcels()
+        )
+
     async def _hand_over_outbox(self) -> None:
         """Finish what an earlier copy, or another one, began."""
-        for number, address in (await self._source.list_parcels()).items():
+        parcels = await self._source.list_parcels()
+        for address in parcels.values():
             if address != self._address:
                 raise ConfigError(
                     f"jobs are on their way to {address}: finish that copy first, by "
-                    f"`windrow db copy --to` that address"
+                    f"`windrow db copy --to` that address, or take them back by --take-back"
                 )
-            await self._hand_over(number)
-            self._report.resumed += number < self._began
+        await self._hand_over(list(parcels))
+        self._report.resumed += sum(number < self._began for number in parcels)
 
     async def _move_jobs(self) -> None:
         while number := await self._source.take_jobs(self._address, PARCEL_JOBS):
-            await self._hand_over(number)
+            await self._hand_over([number])
 
     async def _move_groups(self) -> None:
         after: str | None = None
         while True:
-            number, after = await self._source.take_groups(self._address, PARCEL_JOBS, after)
-            if number is not None:
-                await self._hand_over(number)
+            numbers, after = await self._source.take_groups(
+                self._address, PARCEL_JOBS, after, self._settle
+            )
+            await self._hand_over(numbers)
             if after is None:
                 return
 
-    async def _hand_over(self, number: str) -> None:
-        parcel = await self._source.read_parcel(number)
-        if parcel is None:  # another copy was faster
-            return
-        receipt = await self._target.receive_parcel(parcel)
-        await self._source.drop_parcel(number, receipt.refused)
-        self._note(parcel, receipt)
+    async def _hand_over(self, numbers: Sequence[str]) -> None:
+        """The parcels of one unit leave the outbox when all of them have arrived, so that until
+        then the unit can be taken back as a whole."""
+        unit: str | None = None
+        is_refused = False
+        arrived: dict[str, Collection[str]] = {}  # and what of each was not taken
+        for number in numbers:
+            parcel = await self._source.read_parcel(number)
+            if parcel is None:  # another copy was faster
+                continue
+            if unit is None or parcel.unit != unit:
+                await self._drop(arrived)
+                unit, arrived, is_refused = parcel.unit, {}, False
+            if is_refused:  # its groups were: they stay together, in their order
+                arrived[number] = parcel.ids
+                continue
+            receipt = await self._target.receive_parcel(parcel)
+            # No items: the number was made void to take the parcel back, and that was interrupted.
+            arrived[number] = receipt.refused if receipt.items else parcel.ids
+            is_refused = any(group.id in arrived[number] for group in parcel.groups)
+            self._note(parcel, receipt)
+        await self._drop(arrived)
+
+    async def _drop(self, arrived: Mapping[str, Collection[str]]) -> None:
+        for number, kept in arrived.items():
+            await self._source.drop_parcel(number, kept)
 
     def _note(self, parcel: Parcel, receipt: Receipt) -> None:
+        if not receipt.items:
+            return
         report = self._report
         known = set(receipt.known)
         moved = [job for job in parcel.jobs if job.id not in receipt.refused]
@@ -232,6 +272,12 @@ class Copy:
         report.reasons |= self._refused
         for job in await self._source.list_jobs(JobFilter(), limit=MOST_NAMED):
             report.reasons[job.id] = _why(job)
+        groups = await self._source.list_remaining(MOST_NAMED)
+        report.groups_left = len(groups)
+        for group_id in groups:
+            report.reasons[group_id] = (
+                "a job of it runs, or something came to it just now: a group moves as a whole"
+            )
         report.after = {"source": report.left, "target": await _count(self._target)}
 
 
@@ -239,7 +285,7 @@ def _why(job: Any) -> str:
     if job.state is JobState.ACTIVE:
         return f"it runs, claimed by {job.worker}"
     if job.group is not None or job.root_of is not None:
-        return "a job of its group runs, or has just come: a group moves as a whole"
+        return "a job of its group runs, or one came just now: a group moves as a whole"
     if job.state is JobState.HELD:
         return "it waits for the running job with its unique key"
     return "it came at the very end: copy again"

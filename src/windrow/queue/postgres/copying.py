@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -23,13 +22,15 @@ from windrow.queue.copying import (
     QueueRow,
     Receipt,
     admit,
+    blob_hash,
+    confirm,
     decode_item,
     encode_item,
-    found_checksum,
+    groups_named,
     item_id,
     new_number,
     pack_job,
-    sent_checksum,
+    roots_first,
     size_of,
 )
 from windrow.queue.postgres.changing import delete_blobs
@@ -37,8 +38,6 @@ from windrow.queue.postgres.looking import read_jobs, read_steps
 from windrow.queue.postgres.rows import Row, as_json, columns
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
-
-LARGEST_INLINE_RESULT: Final = 1024 * 1024  # bytes; a larger one becomes a blob
 
 
 class Copying(Verbs):
@@ -49,52 +48,59 @@ class Copying(Verbs):
             schedules = [_read_schedule(row) for row in await work.run("take_schedules")]
             found = await work.run("find_movable", limit=limit)
             found = found or await work.run("find_history", limit=limit)
-            jobs = await _pack(work, found, None, PARCEL_BYTES)
-            await _remove(work, [job.id for job in jobs])
+            jobs = await _take(work, _places(found), None, PARCEL_BYTES)
             return await _put_out(work, target, [*schedules, *jobs])
 
         return await self._transact(do)
 
     async def take_groups(
-        self, target: str, limit: int, after: str | None
-    ) -> tuple[str | None, str | None]:
-        async def do(work: Work) -> tuple[str | None, str | None]:
-            items: list[Item] = []
+        self, target: str, limit: int, after: str | None, settle: float
+    ) -> tuple[list[str], str | None]:
+        async def do(work: Work) -> tuple[list[str], str | None]:
+            outbox = _Outbox(work, target)
             done: set[str] = set()
+            size = 0
             last = after
-            while len(items) < limit:
+            while size < limit:
                 found = await work.run("list_group_ids", after=last, limit=50)
                 if not found:
-                    return await _put_out(work, target, items), None
+                    return await outbox.close(), None
                 for group_id in [str(row["id"]) for row in found]:
+                    last = group_id
                     if group_id not in done:
                         unit = await _find_unit(work, group_id)
                         done |= unit
-                        items += await _take_unit(work, unit)
-                    last = group_id
-                    if len(items) >= limit:
+                        size += await outbox.add_unit(_take_unit(work, unit, limit, settle))
+                    if size >= limit:
                         break
-            return await _put_out(work, target, items), last
+            return await outbox.close(), last
 
         return await self._transact(do)
+
+    async def list_remaining(self, limit: int) -> list[str]:
+        return [
+            str(row["id"]) for row in await self._run("list_group_ids", after=None, limit=limit)
+        ]
 
     async def list_parcels(self) -> dict[str, str]:
         return {str(row["parcel"]): row["target"] for row in await self._run("list_parcels")}
 
     async def read_parcel(self, number: str) -> Parcel | None:
-        rows = await self._run("read_parcel", parcel=number)
-        if not rows:
-            return None
-        return Parcel(number, rows[0]["target"], tuple(decode_item(row["body"]) for row in rows))
+        return _parcel(number, await self._run("read_parcel", parcel=number))
 
     async def drop_parcel(self, number: str, kept: Collection[str]) -> None:
-        async def do(work: Work) -> None:
-            if kept:
-                values = {"next": new_number(), "items": sorted(kept)}
-                await work.run("keep_items", parcel=number, **values)
-            await work.run("drop_parcel", parcel=number)
+        await self._transact(lambda work: _drop(work, number, kept))
 
-        await self._transact(do)
+    async def take_back(self, number: str) -> Receipt:
+        async def do(work: Work) -> Receipt:
+            parcel = _parcel(number, await work.run("lock_parcel", parcel=number))
+            if parcel is None:
+                return Receipt()
+            receipt = await _take_in(work, parcel)
+            await _drop(work, number, receipt.refused)
+            return receipt
+
+        return await self._transact(do)
 
     # Into this database
 
@@ -102,11 +108,7 @@ class Copying(Verbs):
         async def do(work: Work) -> Receipt:
             if former := await work.run("find_receipt", parcel=parcel.id):
                 return msgspec.json.decode(former[0]["receipt"], type=Receipt)
-            admission = await _admit(work, parcel)
-            await work.run("import_groups", rows=as_json(admission.groups))
-            await work.run("import_schedules", rows=as_json(admission.schedules))
-            await _write_jobs(work, admission.jobs)
-            receipt = await _check(work, admission)
+            receipt = await _take_in(work, parcel)
             await work.run("add_receipt", parcel=parcel.id, receipt=as_json(receipt))
             return receipt
 
@@ -119,6 +121,41 @@ class Copying(Verbs):
         await self._run("add_queues", rows=as_json([asdict(row) for row in rows]))
 
 
+class _Outbox:
+    """Small units share a parcel; a large one has several to itself."""
+
+    def __init__(self, work: Work, target: str) -> None:
+        self._work = work
+        self._target = target
+        self._items: list[Item] = []
+        self._numbers: list[str] = []
+
+    async def add_unit(self, parts: AsyncIterator[list[Item]]) -> int:
+        """How many items it had."""
+        first: list[Item] = await anext(parts, [])
+        second = await anext(parts, None)
+        if second is None:
+            self._items += first
+            return len(first)
+        await self.close()
+        await self._put_out(first)
+        await self._put_out(second)
+        size = len(first) + len(second)
+        async for part in parts:
+            await self._put_out(part)
+            size += len(part)
+        return size
+
+    async def close(self) -> list[str]:
+        await self._put_out(self._items)
+        self._items = []
+        return self._numbers
+
+    async def _put_out(self, items: list[Item]) -> None:
+        if number := await _put_out(self._work, self._target, items):
+            self._numbers.append(number)
+
+
 async def _find_unit(work: Work, group_id: str) -> set[str]:
     """A group with those it must stay together with."""
     unit = {group_id}
@@ -129,38 +166,64 @@ async def _find_unit(work: Work, group_id: str) -> set[str]:
         unit |= found
 
 
-async def _take_unit(work: Work, groups: set[str]) -> list[Item]:
+async def _take_unit(
+    work: Work, groups: set[str], limit: int, settle: float
+) -> AsyncIterator[list[Item]]:
+    """What is in each of its parcels; nothing if it must stay for now."""
+    kin = await _lock_unit(work, groups, settle)
+    if kin is None:
+        return
+    ids = sorted(groups)
+    moved = [_read_group(row, ids[0]) for row in await work.run("export_groups", ids=ids)]
+    roots, others = roots_first(_places(kin), moved)
+    items: list[Item] = [*moved, *await _take(work, roots, ids[0], None)]
+    while others or items:
+        jobs = await _take(work, others[:limit], ids[0], PARCEL_BYTES)
+        yield [*items, *jobs]
+        others, items = others[len(jobs) :], []
+    await work.run("remove_groups", ids=ids)
+
+
+async def _lock_unit(work: Work, groups: set[str], settle: float) -> Sequence[Row] | None:
     """Lock the jobs, then the groups, as everybody does; what came or began meanwhile is seen by
     the second look, after which nothing can come."""
     ids = sorted(groups)
-    before = await work.run("find_kin", ids=ids)
+    before = await work.run("find_kin", ids=ids, seconds=settle)
     if any(row["must_stay"] for row in before):
-        return []
+        return None
+    if await work.run("find_young", ids=ids, seconds=settle):
+        return None
     found = sorted(str(row["id"]) for row in before)
     await work.run("lock_jobs", ids=found)
     await work.run("lock_finished", ids=found)
     await work.lock_groups(ids)
-    kin = await work.run("find_kin", ids=ids)
+    kin = await work.run("find_kin", ids=ids, seconds=settle)
     is_same = sorted(str(row["id"]) for row in kin) == found
     if not is_same or any(row["must_stay"] for row in kin):
-        return []
-    if await _find_unit(work, ids[0]) != groups:
-        return []
-    jobs = await _pack(work, kin, ids[0], None)
-    rows = await work.run("export_groups", ids=ids)
-    await _remove(work, found)
-    await work.run("remove_groups", ids=ids)
-    return [*(_read_group(row, ids[0]) for row in rows), *jobs]
+        return None
+    return kin if await _find_unit(work, ids[0]) == groups else None
+
+
+def _places(found: Sequence[Row]) -> list[tuple[str, int]]:
+    return [(str(row["id"]), row["place"]) for row in found]
+
+
+async def _take(
+    work: Work, found: Sequence[tuple[str, int]], unit: str | None, most_bytes: int | None
+) -> list[CopiedJob]:
+    jobs = await _pack(work, found, unit, most_bytes)
+    await _remove(work, [job.id for job in jobs])
+    return jobs
 
 
 async def _pack(
-    work: Work, found: Sequence[Row], unit: str | None, most_bytes: int | None
+    work: Work, found: Sequence[tuple[str, int]], unit: str | None, most_bytes: int | None
 ) -> list[CopiedJob]:
     """Jobs with all that is kept of them, as many as there is room for."""
     packed: list[CopiedJob] = []
     size = 0
     for start in range(0, len(found), JOBS_AT_ONCE):
-        places = {str(row["id"]): row["place"] for row in found[start : start + JOBS_AT_ONCE]}
+        places = dict(found[start : start + JOBS_AT_ONCE])
         jobs = await read_jobs(work.run, list(places))
         steps = await read_steps(work.run, list(places))
         batch = [
@@ -198,13 +261,35 @@ async def _put_out(work: Work, target: str, items: Sequence[Item]) -> str | None
     return number
 
 
+def _parcel(number: str, rows: Sequence[Row]) -> Parcel | None:
+    if not rows:
+        return None
+    return Parcel(number, rows[0]["target"], tuple(decode_item(row["body"]) for row in rows))
+
+
+async def _drop(work: Work, number: str, kept: Collection[str]) -> None:
+    if kept:
+        values = {"next": new_number(), "items": sorted(kept)}
+        await work.run("keep_items", parcel=number, **values)
+    await work.run("drop_parcel", parcel=number)
+
+
+async def _take_in(work: Work, parcel: Parcel) -> Receipt:
+    admission = await _admit(work, parcel)
+    await work.run("import_groups", rows=as_json(admission.groups))
+    await work.run("import_schedules", rows=as_json(admission.schedules))
+    await _write_jobs(work, admission.jobs)
+    found = await read_jobs(work.run, [job.id for job in admission.jobs])
+    return confirm(parcel, admission, found.values())
+
+
 async def _admit(work: Work, parcel: Parcel) -> Admission:
     keys = sorted({job.unique for job in parcel.jobs if job.unique is not None})
     holders: defaultdict[tuple[str | None, str], dict[bool, str]] = defaultdict(dict)
     for row in await work.run("find_keys", keys=keys):
         holders[row["tenant"], row["unique_key"]][row["is_follower"]] = str(row["id"])
     jobs = await work.run("get_states", ids=[job.id for job in parcel.jobs])
-    groups = await work.run("find_groups", ids=[group.id for group in parcel.groups])
+    groups = await work.run("find_groups", ids=groups_named(parcel))
     return admit(
         parcel,
         known={str(row["id"]) for row in jobs},
@@ -217,14 +302,12 @@ async def _admit(work: Work, parcel: Parcel) -> Admission:
 async def _write_jobs(work: Work, jobs: Sequence[CopiedJob]) -> None:
     if not jobs:
         return
-    hashes: list[bytes | None] = []
-    blobs: dict[bytes, bytes] = {}
-    for job in jobs:
-        body = (job.result or "").encode()
-        is_large = len(body) > LARGEST_INLINE_RESULT
-        hashes.append(hashlib.sha256(body).digest() if is_large else None)
-        if is_large:
-            blobs[hashlib.sha256(body).digest()] = body
+    hashes = [blob_hash(job.result) for job in jobs]
+    blobs = {
+        name: (job.result or "").encode()
+        for name, job in zip(hashes, jobs, strict=True)
+        if name is not None
+    }
     if blobs:
         await work.run("add_blobs", hashes=list(blobs), bodies=list(blobs.values()))
     rows = [
@@ -238,21 +321,6 @@ async def _write_jobs(work: Work, jobs: Sequence[CopiedJob]) -> None:
     await work.run("add_steps", ids=ids, names=names, times=times, results=results)
     await work.run("raise_sequence", seq=max(job.place for job in jobs))
     work.ready_queues |= {job.queue for job in jobs}
-
-
-async def _check(work: Work, admission: Admission) -> Receipt:
-    """Read back what was written; what differs is not kept."""
-    found = await read_jobs(work.run, [job.id for job in admission.jobs])
-    sent, received = sent_checksum(admission.jobs), found_checksum(found.values())
-    if sent != received:
-        raise StoreError("jobs read back after copying differ from those sent: nothing was copied")
-    return Receipt(
-        refused=admission.refused,
-        known=admission.known,
-        checked=len(found),
-        sent=sent,
-        checksum=received,
-    )
 
 
 def _read_group(row: Row, unit: str) -> CopiedGroup:

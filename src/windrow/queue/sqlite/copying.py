@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 import msgspec
 
-from windrow.errors import StoreError
 from windrow.queue.copying import (
     JOBS_AT_ONCE,
     PARCEL_BYTES,
@@ -23,18 +22,19 @@ from windrow.queue.copying import (
     QueueRow,
     Receipt,
     admit,
+    blob_hash,
+    confirm,
     decode_item,
     encode_item,
-    found_checksum,
+    groups_named,
     item_id,
     new_number,
     pack_job,
-    sent_checksum,
+    roots_first,
     size_of,
 )
 from windrow.queue.job import FINAL
 from windrow.queue.sqlite.changing import KEPT_OF_A_JOB, delete_results
-from windrow.queue.sqlite.finishing import LARGEST_INLINE_RESULT
 from windrow.queue.sqlite.looking import get_jobs, get_steps
 from windrow.queue.sqlite.rows import id_list, to_json, to_micros, to_optional_time, to_time
 from windrow.queue.sqlite.work import Work, statement
@@ -47,29 +47,62 @@ _TIMES = ("created_at", "run_at", "started_at", "finished_at", "expires_at")
 
 def take_jobs(work: Work, target: str, limit: int) -> str | None:
     schedules = [_read_schedule(row) for row in work.named_rows(statement("take_schedules"), {})]
-    jobs = _pack(work, work.rows("find_movable", {"limit": limit}), None, PARCEL_BYTES)
-    _remove(work, [job.id for job in jobs])
+    jobs = _take(work, work.rows("find_movable", {"limit": limit}), None, PARCEL_BYTES)
     return _put_out(work, target, [*schedules, *jobs])
 
 
 def take_groups(
-    work: Work, target: str, limit: int, after: str | None
-) -> tuple[str | None, str | None]:
-    items: list[Item] = []
+    work: Work, target: str, limit: int, after: str | None, settle: float
+) -> tuple[list[str], str | None]:
+    outbox = _Outbox(work, target)
     done: set[str] = set()
-    while len(items) < limit:
+    size = 0
+    while size < limit:
         found = [name for (name,) in work.rows("list_group_ids", {"after": after, "limit": 50})]
         if not found:
-            return _put_out(work, target, items), None
+            return outbox.close(), None
         for group_id in found:
+            after = group_id
             if group_id not in done:
                 unit = _find_unit(work, group_id)
                 done |= unit
-                items += _take_unit(work, unit)
-            after = group_id
-            if len(items) >= limit:
+                size += outbox.add_unit(_take_unit(work, unit, limit, settle))
+            if size >= limit:
                 break
-    return _put_out(work, target, items), after
+    return outbox.close(), after
+
+
+class _Outbox:
+    """Small units share a parcel; a large one has several to itself."""
+
+    def __init__(self, work: Work, target: str) -> None:
+        self._work = work
+        self._target = target
+        self._items: list[Item] = []
+        self._numbers: list[str] = []
+
+    def add_unit(self, parts: Iterator[list[Item]]) -> int:
+        """How many items it had."""
+        first = next(parts, [])
+        second = next(parts, None)
+        if second is None:
+            self._items += first
+            return len(first)
+        self.close()
+        size = 0
+        for part in chain([first, second], parts):
+            self._put_out(part)
+            size += len(part)
+        return size
+
+    def close(self) -> list[str]:
+        self._put_out(self._items)
+        self._items = []
+        return self._numbers
+
+    def _put_out(self, items: list[Item]) -> None:
+        if number := _put_out(self._work, self._target, items):
+            self._numbers.append(number)
 
 
 def _find_unit(work: Work, group_id: str) -> set[str]:
@@ -82,17 +115,30 @@ def _find_unit(work: Work, group_id: str) -> set[str]:
         unit |= found
 
 
-def _take_unit(work: Work, groups: set[str]) -> list[Item]:
+def _take_unit(work: Work, groups: set[str], limit: int, settle: float) -> Iterator[list[Item]]:
+    """What is in each of its parcels; nothing if it must stay for now."""
     ids = {"ids": to_json(sorted(groups))}
-    kin = work.rows("find_kin", ids)
-    if any(must_stay for _, _, must_stay in kin):
-        return []
+    recent = ids | {"since": work.now - round(settle * 1_000_000)}
+    kin = work.rows("find_kin", recent)
+    if any(must_stay for _, _, must_stay in kin) or work.rows("find_young", recent):
+        return
     name = min(groups)
-    jobs = _pack(work, [(job_id, place) for job_id, place, _ in kin], name, None)
-    rows = work.named_rows(statement("export_groups"), ids)
-    _remove(work, [job.id for job in jobs])
+    moved = [_read_group(row, name) for row in work.named_rows(statement("export_groups"), ids)]
+    roots, others = roots_first([(job_id, place) for job_id, place, _ in kin], moved)
+    items: list[Item] = [*moved, *_take(work, roots, name, None)]
+    while others or items:
+        jobs = _take(work, others[:limit], name, PARCEL_BYTES)
+        yield [*items, *jobs]
+        others, items = others[len(jobs) :], []
     work.run("delete_groups", ids)
-    return [*(_read_group(row, name) for row in rows), *jobs]
+
+
+def _take(
+    work: Work, found: Sequence[tuple[Any, ...]], unit: str | None, most_bytes: int | None
+) -> list[CopiedJob]:
+    jobs = _pack(work, found, unit, most_bytes)
+    _remove(work, [job.id for job in jobs])
+    return jobs
 
 
 def _pack(
@@ -149,6 +195,10 @@ def _put_out(work: Work, target: str, items: Sequence[Item]) -> str | None:
     return number
 
 
+def list_remaining(work: Work, limit: int) -> list[str]:
+    return [name for (name,) in work.rows("list_group_ids", {"after": None, "limit": limit})]
+
+
 def list_parcels(work: Work) -> dict[str, str]:
     return dict(work.rows("list_parcels", {}))
 
@@ -167,17 +217,22 @@ def drop_parcel(work: Work, number: str, kept: Collection[str]) -> None:
     work.run("drop_parcel", {"parcel": number})
 
 
+def take_back(work: Work, number: str) -> Receipt:
+    parcel = read_parcel(work, number)
+    if parcel is None:
+        return Receipt()
+    receipt = _take_in(work, parcel)
+    drop_parcel(work, number, receipt.refused)
+    return receipt
+
+
 # Into this database
 
 
 def receive_parcel(work: Work, parcel: Parcel) -> Receipt:
     if former := work.rows("find_receipt", {"parcel": parcel.id}):
         return msgspec.json.decode(former[0][0], type=Receipt)
-    admission = _admit(work, parcel)
-    work.run_many("import_groups", [_group_values(group) for group in admission.groups])
-    work.run_many("import_schedules", [_schedule_values(item) for item in admission.schedules])
-    _write_jobs(work, admission.jobs)
-    receipt = _check(work, admission)
+    receipt = _take_in(work, parcel)
     values = {"parcel": parcel.id, "receipt": to_json(receipt), "now": work.now}
     work.run("add_receipt", values)
     return receipt
@@ -191,13 +246,22 @@ def add_queues(work: Work, rows: Sequence[QueueRow]) -> None:
     work.run_many("add_queues", [asdict(row) for row in rows])
 
 
+def _take_in(work: Work, parcel: Parcel) -> Receipt:
+    admission = _admit(work, parcel)
+    work.run_many("import_groups", [_group_values(group) for group in admission.groups])
+    work.run_many("import_schedules", [_schedule_values(item) for item in admission.schedules])
+    _write_jobs(work, admission.jobs)
+    found = get_jobs(work, [job.id for job in admission.jobs])
+    return confirm(parcel, admission, found.values())
+
+
 def _admit(work: Work, parcel: Parcel) -> Admission:
     keys = {(job.tenant, job.unique) for job in parcel.jobs if job.unique is not None}
     holders: defaultdict[tuple[str | None, str], dict[bool, str]] = defaultdict(dict)
     for row in work.named_rows(statement("find_holders"), {"keys": to_json(list(keys))}):
         holders[row["tenant"], row["unique_key"]][bool(row["is_follower"])] = row["id"]
     jobs = {"ids": to_json([job.id for job in parcel.jobs])}
-    groups = {"ids": to_json([group.id for group in parcel.groups])}
+    groups = {"ids": to_json(groups_named(parcel))}
     return admit(
         parcel,
         known={row[0] for row in work.rows("find_known", jobs)},
@@ -235,26 +299,10 @@ def _write_jobs(work: Work, jobs: Sequence[CopiedJob]) -> None:
 def _write_results(work: Work, results: Sequence[tuple[int, str]]) -> None:
     for seq, text in results:
         values: dict[str, Any] = {"seq": seq, "result": text, "blob_hash": None, "is_cleaned": 0}
-        body = text.encode()
-        if len(body) > LARGEST_INLINE_RESULT:
-            values |= {"result": None, "blob_hash": hashlib.sha256(body).hexdigest()}
-            work.run("add_blobs", {"hash": values["blob_hash"], "body": body})
+        if name := blob_hash(text):
+            values |= {"result": None, "blob_hash": name.hex()}
+            work.run("add_blobs", {"hash": name.hex(), "body": text.encode()})
         work.run("add_results", values)
-
-
-def _check(work: Work, admission: Admission) -> Receipt:
-    """Read back what was written; what differs is not kept."""
-    found = get_jobs(work, [job.id for job in admission.jobs])
-    sent, received = sent_checksum(admission.jobs), found_checksum(found.values())
-    if sent != received:
-        raise StoreError("jobs read back after copying differ from those sent: nothing was copied")
-    return Receipt(
-        refused=admission.refused,
-        known=admission.known,
-        checked=len(found),
-        sent=sent,
-        checksum=received,
-    )
 
 
 def _job_values(seq: int, job: CopiedJob) -> dict[str, Any]:

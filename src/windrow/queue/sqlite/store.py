@@ -379,9 +379,17 @@ class SqliteStore:
         return await self._write(lambda work: copying.take_jobs(work, target, limit))
 
     async def take_groups(
-        self, target: str, limit: int, after: str | None
-    ) -> tuple[str | None, str | None]:
-        return await self._write(lambda work: copying.take_groups(work, target, limit, after))
+        self, target: str, limit: int, after: str | None, settle: float
+    ) -> tuple[list[str], str | None]:
+        return await self._write(
+            lambda work: copying.take_groups(work, target, limit, after, settle)
+        )
+
+    async def list_remaining(self, limit: int) -> list[str]:
+        return await self._read(lambda work: copying.list_remaining(work, limit))
+
+    async def take_back(self, number: str) -> Receipt:
+        return await self._write(lambda work: copying.take_back(work, number))
 
     async def list_parcels(self) -> dict[str, str]:
         return await self._read(copying.list_parcels)

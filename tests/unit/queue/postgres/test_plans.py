@@ -304,3 +304,29 @@ def empty(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
             yield opened
     finally:
         drop_database(postgres_url, url)
+
+
+MOVES: dict[str, tuple[dict[str, Any], str]] = {
+    "find_movable": ({"limit": 500}, "job_live_pkey"),
+    "find_kin": ({"ids": [new_id()], "seconds": 10.0, "now": None}, "job_live_group"),
+    "find_relatives": ({"ids": [new_id()]}, "job_live_group"),
+    "find_young": ({"ids": [new_id()], "seconds": 10.0, "now": None}, "job_group_active"),
+    "list_group_ids": ({"after": None, "limit": 50}, "job_group_pkey"),
+    "read_parcel": ({"parcel": new_id()}, "copy_outbox_parcel"),
+    "lock_parcel": ({"parcel": new_id()}, "copy_outbox_parcel"),
+    "keep_items": ({"parcel": new_id(), "next": new_id(), "items": ["a"]}, "copy_outbox_parcel"),
+    "drop_parcel": ({"parcel": new_id()}, "copy_outbox_parcel"),
+    "find_receipt": ({"parcel": new_id()}, "copy_inbox_pkey"),
+    "remove_moved": ({"ids": [new_id()]}, "job_live_pkey"),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_a_copy_finds_what_it_needs_by_index(connection: Any, name: str) -> None:
+    values, index = MOVES[name]
+    connection.execute("SET plan_cache_mode = force_generic_plan")
+    found = plan(connection, name, values)
+
+    assert index in {node.get("Index Name") for node in found}
+    assert whole_scans(found) == []
+    assert sorted_jobs(found) == []

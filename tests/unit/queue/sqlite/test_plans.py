@@ -214,3 +214,32 @@ def test_looking_how_far_the_stream_goes_reads_no_events(database: sqlite3.Conne
 
     assert "SCAN windrow_event" not in steps
     assert "SEARCH windrow_event" in steps
+
+
+def test_jobs_to_be_moved_are_read_in_the_order_of_their_rows(database: sqlite3.Connection) -> None:
+    assert "TEMP B-TREE" not in plan(database, statement("find_movable"))
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("find_kin", "windrow_job_live_group (group_id=?)"),
+        ("find_kin", "windrow_job_finished_group (group_id=?)"),
+        ("find_relatives", "windrow_job_live_group (group_id=?)"),
+        ("find_relatives", "windrow_job_live_id (id=?)"),
+        ("find_known", "windrow_job_finished_id (id=?)"),
+        ("find_young", "sqlite_autoindex_windrow_job_group_1 (id=?)"),
+        ("list_group_ids", "sqlite_autoindex_windrow_job_group_1 (id>?)"),
+        ("read_parcel", "windrow_copy_outbox_parcel (parcel=?)"),
+        ("keep_items", "windrow_copy_outbox_parcel (parcel=?)"),
+        ("drop_parcel", "windrow_copy_outbox_parcel (parcel=?)"),
+        ("find_receipt", "PRIMARY KEY (parcel=?)"),
+    ],
+)
+def test_a_copy_finds_what_it_needs_by_index(
+    database: sqlite3.Connection, name: str, index: str
+) -> None:
+    steps = plan(database, statement(name))
+
+    assert index in steps
+    assert not re.search(r"SCAN windrow_(job_live|job_finished|job_group|copy_outbox)$", steps)

@@ -1,6 +1,10 @@
--- The jobs of groups: members and roots. :ids of groups.
--- Returns id, place, and whether it must stay for now: it runs, or follows one that does.
-SELECT job.id, job.seq AS place, job.state = 'active' OR job.is_follower AS must_stay
+-- The jobs of groups: members and roots. :ids of groups; :seconds; :now or null.
+-- Returns id, place, and whether it must stay for now: it runs, or follows one that does, or has only
+-- just come, so that more may be about to.
+SELECT job.id, job.seq AS place,
+       job.state = 'active' OR job.is_follower
+       OR job.created_at > coalesce(:now::timestamptz, statement_timestamp())
+                           - :seconds::double precision * interval '1 second' AS must_stay
   FROM windrow.job AS job
  WHERE job.group_id = ANY (:ids::uuid[])
  UNION

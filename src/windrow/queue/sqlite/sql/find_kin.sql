@@ -1,7 +1,10 @@
 -- The jobs of groups: members and roots.
--- :ids json array of groups
--- Returns id, place, and whether it must stay for now: it runs, or follows one that does.
-SELECT j.id, ifnull(j.place, j.seq) AS place, j.state = 'active' OR j.is_follower AS must_stay
+-- :ids json array of groups :since
+-- Returns id, place, and whether it must stay for now: it runs, or follows one that does, or has only
+-- just come, so that more may be about to.
+SELECT
+  j.id, ifnull(j.place, j.seq) AS place,
+  j.state = 'active' OR j.is_follower OR j.created_at > :since AS must_stay
 FROM windrow_job AS j
 WHERE j.group_id IN (SELECT value FROM json_each(:ids))
 UNION
