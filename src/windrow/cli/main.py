@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli import db, demo, doctor, groups, jobs, limits, queues, schedules
+from windrow.cli import db, demo, doctor, groups, jobs, limits, queues, schedules, top
 
 app = typer.Typer(
     name="windrow",
@@ -23,6 +23,7 @@ app.add_typer(queues.app, name="queues")
 app.add_typer(schedules.app, name="schedules")
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
+app.command("top")(top.top)
 
 
 @app.callback(invoke_without_command=True)

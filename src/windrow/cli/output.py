@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar
 
@@ -94,30 +94,37 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table as wide as the terminal; the widest cells are cut first, ids never. A column whose
-    name ends in # is set to the right."""
+    """A table as wide as the terminal."""
     console = make_console()
+    for line in table_lines(columns, rows, shutil.get_terminal_size().columns):
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+
+
+def table_lines(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], width: int
+) -> Iterator[Text]:
+    """A table no wider than this; the widest cells are cut first, ids never. A column whose name
+    ends in # is set to the right."""
     cells = [[column.rstrip("#") for column in columns]]
     cells += [[_cell(value) for value in row] for row in rows]
-    widths = _fitted([max(map(cell_len, column)) for column in zip(*cells, strict=True)], columns)
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    widths = _fitted(widths, columns, width)
     for number, row in enumerate(cells):
         line = Text("  ").join(
-            Text(
-                _set(text, width, column.endswith("#")), _style(text, column) if number else "bold"
-            )
-            for text, width, column in zip(row, widths, columns, strict=True)
+            Text(_set(text, room, column.endswith("#")), _style(text, column) if number else "bold")
+            for text, room, column in zip(row, widths, columns, strict=True)
         )
         line.rstrip()
-        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+        yield line
 
 
 def _style(text: str, column: str) -> str:
     return STATE_STYLES.get(JobState(text), "") if column == "state" and text in STATES else ""
 
 
-def _fitted(widths: list[int], columns: Sequence[str]) -> list[int]:
-    """Widths cut down until a line fits the terminal."""
-    room = shutil.get_terminal_size().columns - 2 * (len(widths) - 1)
+def _fitted(widths: list[int], columns: Sequence[str], width: int) -> list[int]:
+    """Widths cut down until a line fits."""
+    room = width - 2 * (len(widths) - 1)
     while sum(widths) > room:
         widest = max(range(len(widths)), key=lambda i: -1 if columns[i] == "id" else widths[i])
         if widths[widest] <= NARROWEST:
