@@ -292,8 +292,7 @@ class Model:
             if job.crashes >= job.max_crashes and job.stop_as is None:
                 self._end(job, S.FAILED)
             else:
-                if job.limits:
-                    job.run_at = max(job.run_at, self.now)
+                job.run_at = self.now
                 self._go_back(job)
         return {job.id for job in late}
 

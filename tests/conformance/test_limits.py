@@ -528,6 +528,19 @@ async def test_within_a_key_the_urgent_go_first(store: Store) -> None:
     assert (await drain(store))[1:] == [urgent, late]
 
 
+async def test_seq_stays_unless_a_promotion_gives_a_higher_one(store: Store) -> None:
+    limited, plain = await insert(store, limits=("api",)), await insert(store)
+    await store.promote_jobs()
+    later = await insert(store)
+    found = await store.get_jobs([limited.id, plain.id])
+
+    assert limited.seq <= found[limited.id].seq < later.seq
+    assert limited.seq < plain.seq == found[plain.id].seq
+    await claim(store, 5)
+    again = await store.get_jobs([limited.id, plain.id])
+    assert {i: job.seq for i, job in again.items()} == {i: job.seq for i, job in found.items()}
+
+
 async def test_promoted_jobs_take_their_place_behind_those_that_wait(store: Store) -> None:
     held = await add(store, limits=("api",))
     plain = await add(store)

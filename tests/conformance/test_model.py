@@ -279,8 +279,6 @@ class StoreMachine(RuleBasedStateMachine):
         self.model.settle()
 
         assert {change.id for change in self.run(self.store.rescue_jobs())} == rescued
-        for job_id, job in self.run(self.store.get_jobs(list(rescued))).items():
-            self.model.jobs[job_id].run_at = job.run_at  # kept or now: the store's choice
 
     # limits
 

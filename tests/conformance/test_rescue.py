@@ -17,6 +17,7 @@ from tests.builders import (
     counts,
     get,
     ids,
+    queue,
     row,
     state,
     states,
@@ -54,6 +55,36 @@ async def test_rescued_job_keeps_its_place_in_the_line(store: Store, clock: Fake
     await store.rescue_jobs()
 
     assert ids(await claim(store, 9)) == [first, second]
+
+
+async def test_rescued_job_is_due_from_now_on(store: Store, clock: FakeClock) -> None:
+    job = await add_and_claim(store)
+    clock.advance(61)
+    await store.rescue_jobs()
+
+    assert (await get(store, job.id)).run_at == clock.now()
+
+
+async def test_job_that_crashed_too_often_keeps_the_time_it_was_due(
+    store: Store, clock: FakeClock
+) -> None:
+    job = await add_and_claim(store, max_crashes=1)
+    clock.advance(61)
+    await store.rescue_jobs()
+
+    assert (await get(store, job.id)).run_at == job.run_at
+
+
+async def test_oldest_ready_job_is_found_behind_a_rescued_one(
+    store: Store, clock: FakeClock
+) -> None:
+    await add_many(store, 2)
+    due = clock.now()
+    await claim_one(store)
+    clock.advance(61)
+    await store.rescue_jobs()
+
+    assert (await queue(store)).oldest_ready_at == due
 
 
 async def test_only_jobs_still_running_are_rescued(store: Store, clock: FakeClock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -191,6 +192,28 @@ async def test_renewing_for_no_time_is_refused_and_keeps_the_lease(
         await lease.renew(seconds)
 
     assert await lease.renew() == clock.now() + timedelta(seconds=10)
+
+
+@pytest.mark.parametrize("spell", [str.upper, lambda text: text.replace("-", ""), "{{{}}}".format])
+async def test_ids_are_taken_in_any_spelling(queue: Queue, spell: Callable[[str], str]) -> None:
+    group = await queue.create_group(hold=True)
+    made = await queue.enqueue("work", group=spell(group.id))
+    odd = spell(made.id)
+
+    assert (await queue.get(odd)).id == made.id
+    assert list(await queue.get_many([odd])) == [made.id]
+    assert [job.id for job in await queue.list(group=spell(group.id))] == [made.id]
+    assert (await queue.pause_job(odd)).after == JobState.PAUSED
+    assert (await queue.resume_job(odd)).after == JobState.READY
+    assert (await queue.edit(odd, priority=9)).priority == 9
+    assert (await queue.cancel(odd)).after == JobState.CANCELLED
+    assert (await queue.wait(odd)).id == made.id
+    assert (await queue.retry(odd)).after == JobState.READY
+    assert (await queue.pause_group(spell(group.id))).is_paused
+    assert (await queue.resume_group(spell(group.id))).id == group.id
+    assert (await queue.delete(odd)).after is None
+    assert (await queue.close_group(spell(group.id))).id == group.id
+    assert (await queue.group(spell(group.id))).id == group.id
 
 
 async def test_progress_never_goes_back(queue: Queue) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from windrow.errors import DuplicateJob, IllegalTransition, InvalidJob, JobNotFound
 from windrow.queue.checks import SizeLimits, check_name, to_row
 from windrow.queue.codec import clean_text
+from windrow.queue.ids import plain_id
 from windrow.queue.job import (
     DEFAULT_MAX_ATTEMPTS,
     DEFAULT_MAX_CRASHES,
@@ -31,25 +32,25 @@ class Changing(Looking):
 
     async def cancel(self, job_id: str, *, reason: str = "cancelled") -> Change:
         """Cancel a job in any state but a final one; a running one is told, through its lease."""
-        changes = await self.store.cancel_jobs([job_id], clean_text(reason))
+        changes = await self.store.cancel_jobs([plain_id(job_id)], clean_text(reason))
         return _accepted(changes, job_id, JobState.CANCELLED)
 
     async def retry(self, job_id: str, *, from_start: bool = False) -> Change:
         """Run a failed or cancelled job again, with all its attempts; a scheduled one at once. What
         its steps gave back is used again, unless it is to run `from_start`."""
-        changes = await self.store.retry_jobs([job_id], from_start=from_start)
+        changes = await self.store.retry_jobs([plain_id(job_id)], from_start=from_start)
         return _accepted(changes, job_id, JobState.READY)
 
     async def delete(self, job_id: str) -> Change:
         """Remove a job without a trace. A running one must be cancelled first."""
-        return _accepted(await self.store.delete_jobs([job_id]), job_id, "deleted")
+        return _accepted(await self.store.delete_jobs([plain_id(job_id)]), job_id, "deleted")
 
     async def pause_job(self, job_id: str) -> Change:
         """Keep a job from running until it is resumed; a running one is told."""
-        return _accepted(await self.store.pause_jobs([job_id]), job_id, JobState.PAUSED)
+        return _accepted(await self.store.pause_jobs([plain_id(job_id)]), job_id, JobState.PAUSED)
 
     async def resume_job(self, job_id: str) -> Change:
-        return _accepted(await self.store.resume_jobs([job_id]), job_id, "resumed")
+        return _accepted(await self.store.resume_jobs([plain_id(job_id)]), job_id, "resumed")
 
     async def edit(
         self,
@@ -94,7 +95,7 @@ class Changing(Looking):
         if not given:
             raise InvalidJob("name at least one thing to change")
         changes = checked_changes(given, self._limits)
-        change = await self.store.edit_job(job_id, changes)
+        change = await self.store.edit_job(plain_id(job_id), changes)
         _accepted({change.id: change}, change.id, "edited")
         await make_room(self.store, [changes.get("limits", ())[:1]])
         return await self.get(job_id)
@@ -167,7 +168,7 @@ def checked_changes(given: Mapping[str, Any], limits: SizeLimits) -> dict[str, A
 
 def _accepted(changes: Mapping[str, Change], job_id: str, wanted: str) -> Change:
     """The change of the one job that was asked for, or the error that says why there is none."""
-    change = changes.get(job_id.lower()) or next(iter(changes.values()), None)
+    change = changes.get(plain_id(job_id))
     if change is None or change.before is None:
         raise JobNotFound(job_id)
     if change.blocked_by is not None:

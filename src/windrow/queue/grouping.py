@@ -9,7 +9,7 @@ from windrow.errors import GroupNotFound, InvalidJob
 from windrow.queue import checks
 from windrow.queue.checks import SizeLimits, check_id, check_name, to_row
 from windrow.queue.codec import clean_text
-from windrow.queue.ids import new_id
+from windrow.queue.ids import new_id, plain_id
 from windrow.queue.job import Job, NewJob
 from windrow.queue.records import Group, GroupFilter, GroupRow, GroupState
 from windrow.queue.store import Store
@@ -48,7 +48,7 @@ class Grouping:
 
     async def group(self, group_id: str) -> Group:
         """A group with the number of its members in each state. Raises GroupNotFound."""
-        found = await self.store.get_group(group_id)
+        found = await self.store.get_group(plain_id(group_id))
         if found is None:
             raise GroupNotFound(group_id)
         return found
@@ -75,15 +75,15 @@ class Grouping:
 
     async def close_group(self, group_id: str) -> Group:
         """Hold the group open no longer: it ends as soon as no member is left to run."""
-        return await self.store.close_group(group_id)
+        return await self.store.close_group(plain_id(group_id))
 
     async def pause_group(self, group_id: str) -> Group:
         """Stop claims of the group's jobs; running ones go on."""
-        return await self.store.pause_group(group_id)
+        return await self.store.pause_group(plain_id(group_id))
 
     async def resume_group(self, group_id: str) -> Group:
-        return await self.store.resume_group(group_id)
+        return await self.store.resume_group(plain_id(group_id))
 
     async def cancel_group(self, group_id: str, *, reason: str = "group cancelled") -> Group:
         """Cancel what waits, tell what runs, take no more members."""
-        return await self.store.cancel_group(group_id, clean_text(reason))
+        return await self.store.cancel_group(plain_id(group_id), clean_text(reason))

@@ -45,8 +45,13 @@ def normal_id(text: str) -> str:
     return str(uuid.UUID(text))
 
 
+def plain_id(text: str) -> str:
+    """An id as the stores write it, whichever way it was spelled; any other text as it is."""
+    return str(uuid.UUID(text)) if is_id(text) else text
+
+
 def owner_id(owner: str) -> str:
     """An owner as a UUID: one that is a UUID as it is, any other name by UUIDv5."""
     if is_id(owner):
-        return str(uuid.UUID(owner))
+        return plain_id(owner)
     return str(uuid.uuid5(OWNER_NAMESPACE, owner))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from windrow.errors import InvalidJob, JobNotFound
 from windrow.queue import checks
 from windrow.queue.checks import check_id
+from windrow.queue.ids import plain_id
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.records import ErrorCount, JobFilter, QueueInfo, WorkerInfo
 from windrow.queue.store import Store
@@ -18,14 +19,14 @@ class Looking:
 
     async def get(self, job_id: str) -> Job:
         """One job with everything it has. Raises JobNotFound."""
-        found = await self.store.get_jobs([job_id])
+        found = await self.store.get_jobs([plain_id(job_id)])
         if not found:
             raise JobNotFound(job_id)
         return next(iter(found.values()))
 
     async def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         """Many jobs by id, in one query; those that are not there are left out."""
-        return await self.store.get_jobs(job_ids)
+        return await self.store.get_jobs([plain_id(job_id) for job_id in job_ids])
 
     async def list(
         self,
@@ -43,6 +44,7 @@ class Looking:
     ) -> builtins.list[Job]:
         """Jobs, newest first. `after` is the id of the last job of the page before. Results and
         error histories are left out: `get` has them."""
+        group = None if group is None else plain_id(group)
         wanted = JobFilter(queue, kind, _states(state), tenant, group, tag, error, unique)
         return await self.store.list_jobs(
             wanted,
@@ -52,7 +54,7 @@ class Looking:
 
     async def steps(self, job_id: str) -> builtins.list[Step]:
         """What is kept of a job's steps, oldest first."""
-        return await self.store.get_steps(job_id)
+        return await self.store.get_steps(plain_id(job_id))
 
     async def counts(self, queue: str | None = None) -> dict[JobState, int]:
         """How many jobs are in each state, in one queue or in all."""

@@ -182,7 +182,9 @@ class QueueInfo:
     name: str
     is_paused: bool
     counts: Mapping[JobState, int]  # only states that have jobs
-    oldest_ready_at: datetime | None  # run_at of the job that has been claimable the longest
+    # When the job that has been claimable the longest was due. Of each priority the first 20 jobs
+    # are looked at: if all of them came back from a run, one behind may have been due before.
+    oldest_ready_at: datetime | None
     max_depth: int | None = None  # the most unclaimed jobs it takes
     on_full: OnFull = "reject"
 

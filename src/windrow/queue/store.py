@@ -25,6 +25,8 @@ Invariants every store keeps, and `tests/conformance` checks:
   the line there; whatever else would make it ready makes it `held`. For every key with an active
   limit N the jobs that carry it and are `ready` or `active` are at most N. That is counted from the
   jobs themselves under a lock on the keys, so nothing can leak. Inserts touch no limit.
+- `seq` is given at the insert and grows from job to job. It stays, but a store may give a job with
+  limits a new, higher one whenever it is promoted; nobody else's changes.
 - `tally` of a queue and state is exactly the number of its jobs in that state.
 - Every slot of a schedule is fired at most once, and slots only go forward: `next_at` lies after
   `last_at`, whatever the clock does.
@@ -154,8 +156,8 @@ class JobStore(Protocol):
 
     async def rescue_jobs(self, limit: int = 1000) -> list[Change]:
         """Jobs of expired leases: a crash is counted and written to the history, then `ready`
-        again, or `failed` when crashes reach max_crashes, or where `stop_as` says. Leases with no
-        job left are removed."""
+        again, due from now on, or `failed` when crashes reach max_crashes, or where `stop_as` says.
+        Leases with no job left are removed."""
         ...
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from windrow.errors import JobNotFound, JobRacedOut, StoreUnavailable, WaitTimeout
 from windrow.queue.bells import jittered
+from windrow.queue.ids import plain_id
 from windrow.queue.job import FINAL, Job
 from windrow.queue.records import Claim
 from windrow.queue.store import Store
@@ -54,15 +55,15 @@ class Waiting:
 
         An outage of the database, a restart for example, is waited out; StoreUnavailable is raised
         if it lasts when the time is up."""
-        return (await self.wait_many([job_id], timeout=timeout))[job_id]
+        return (await self.wait_many([job_id], timeout=timeout))[plain_id(job_id)]
 
     async def wait_many(
         self, job_ids: Sequence[str], *, timeout: float | None = None
     ) -> dict[str, Job]:
         """Wait until all these jobs have ended; one query for all of them each time."""
-        awaited = Awaited(tuple(dict.fromkeys(job_ids)))
+        awaited = Awaited(tuple(dict.fromkeys(map(plain_id, job_ids))))
         outage: StoreUnavailable | None = None
-        async with self.store.listen_for_ends(job_ids) as bell:
+        async with self.store.listen_for_ends(awaited.job_ids) as bell:
             for pause in pauses(timeout):
                 try:
                     await awaited.look(self.store)

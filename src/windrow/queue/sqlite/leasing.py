@@ -110,6 +110,4 @@ def _rescue(work: Work, job: LiveJob, follower: str | None) -> JobState:
     if follower is not None:
         give_way(work, job, follower)
         return JobState.CANCELLED
-    # One with limits waits for them from now on.
-    run_at = job.run_at if job.limit_keys is None else max(job.run_at, work.now)
-    return to_state(put_back(work, job, run_at))
+    return to_state(put_back(work, job, work.now))

@@ -45,7 +45,10 @@ rescued AS (
                         WHEN run.is_exhausted THEN 'active'
                         WHEN job.limit_keys IS NOT NULL THEN 'held'
                         ELSE 'ready' END,
-           run_at = coalesce(:now::timestamptz, statement_timestamp()),
+           run_at = CASE WHEN run.follower_id IS NOT NULL OR run.stop_as = 'cancelled'
+                           OR (run.is_exhausted AND run.stop_as IS DISTINCT FROM 'paused')
+                         THEN job.run_at
+                         ELSE coalesce(:now::timestamptz, statement_timestamp()) END,
            crashes = run.crashes,
            stop_as = NULL,
            lease = NULL
