@@ -35,6 +35,9 @@ class Settings:
         "Who wakes sleeping workers: postgres (NOTIFY), polling or amqp://… (RabbitMQ); empty: the "
         "database itself",
     )
+    handlers: str = _setting(
+        "", "Modules that `windrow worker` takes handlers from, with spaces or commas between"
+    )
     max_payload_bytes: int = _setting(4 * 1024 * 1024, "The largest payload taken, as JSON")
     max_result_bytes: int = _setting(64 * 1024 * 1024, "The largest result taken, as JSON")
     archive_dir: str = _setting(

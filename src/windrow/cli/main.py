@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli import db, demo, doctor, groups, jobs, limits, queues, schedules, top
+from windrow.cli import (
+    db,
+    demo,
+    doctor,
+    groups,
+    jobs,
+    limits,
+    queues,
+    schedules,
+    top,
+    worker,
+)
 
 app = typer.Typer(
     name="windrow",
@@ -24,6 +35,7 @@ app.add_typer(schedules.app, name="schedules")
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("top")(top.top)
+app.command("worker")(worker.worker)
 
 
 @app.callback(invoke_without_command=True)

@@ -66,6 +66,14 @@ def ask(
     return run(work())
 
 
+def load(database: str | None) -> Settings:
+    """The settings in force, with the database that was named."""
+    try:
+        return load_settings({"database_url": database})
+    except ConfigError as error:
+        raise give_up(str(error), MISUSED) from error
+
+
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's work; an error is one line on stderr and an exit code, not a traceback."""
     try:

@@ -12,7 +12,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from windrow.queue.events import Event, EventReader
 from windrow.queue.job import Job
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Runner(Protocol):
+    """What runs a coroutine for code that blocks."""
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T: ...
 
 
 class LoopPortal:
@@ -108,7 +114,7 @@ class BlockingRun:
     """`job.step` and `job.report_progress` for code that blocks: a function that does is called in
     the caller's thread, so that it keeps nobody else waiting; a coroutine runs on the loop."""
 
-    def __init__(self, run: LeasedRun, portal: LoopPortal) -> None:
+    def __init__(self, run: LeasedRun, portal: Runner) -> None:
         self._run = run
         self._portal = portal
 

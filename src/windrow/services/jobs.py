@@ -33,11 +33,12 @@ class Preview:
     examples: Sequence[Job]
 
 
-def open_queue(settings: Settings) -> Opening:
-    """The queue the settings name. Nothing is made or upgraded here: `windrow db migrate` does."""
+def open_queue(settings: Settings, *, migrate: bool | None = False) -> Opening:
+    """The queue the settings name. Unless asked to, nothing is made or upgraded here: `windrow db
+    migrate` does."""
     return Queue.open(
         settings.database_url,
-        migrate=False,
+        migrate=migrate,
         max_payload=settings.max_payload_bytes,
         max_result=settings.max_result_bytes,
         archive_dir=settings.archive_dir or None,

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -213,23 +213,17 @@ class Executor:
             self._end(run, None if run.stop is Stop.LOST else outcome)
 
     async def _call(self, handler: Handler, args: Sequence[Any]) -> Any:
-        timeout = asyncio.timeout(handler.timeout)
-        try:
-            async with timeout:
-                match handler.run:
-                    case "async":
-                        return await handler.function(*args)
-                    case "thread":
-                        portal = LoopPortal(asyncio.get_running_loop())
-                        for job in args[0] if handler.is_batch else args[:1]:
-                            block_on(job, portal)
-                        return await self._threads.call(handler.function, args)
-                    case "process":
-                        return await self._processes.call(handler, args)
-        except TimeoutError as error:
-            if timeout.expired():
-                raise HandlerTimeout(handler.timeout or 0.0) from error
-            raise
+        match handler.run:
+            case "async":
+                return await _timed(handler, handler.function(*args))
+            case "thread":
+                portal = LoopPortal(asyncio.get_running_loop())
+                for job in args[0] if handler.is_batch else args[:1]:
+                    block_on(job, portal)
+                return await _timed(handler, self._threads.call(handler.function, args))
+            case "process":
+                async with self._processes.child() as child:
+                    return await _timed(handler, child.call(handler, args))
 
     async def _outcome_of_error(self, error: BaseException, job: Job, handler: Handler) -> Outcome:
         if isinstance(error, RateLimited):
@@ -254,6 +248,17 @@ class Executor:
             self._alone = None
         run.stage = Stage.ENDED
         self._ended(run, outcome)
+
+
+async def _timed(handler: Handler, call: Awaitable[Any]) -> Any:
+    timeout = asyncio.timeout(handler.timeout)
+    try:
+        async with timeout:
+            return await call
+    except TimeoutError as error:
+        if timeout.expired():
+            raise HandlerTimeout(handler.timeout or 0.0) from error
+        raise
 
 
 class Pace:

@@ -2,27 +2,34 @@
 killed, for good; the next call gets a new one.
 
 A child imports the handler by its module and name, so it must be defined at the top of a module.
-It sees the job and its payload, and answers with a value or an error.
+It answers with a value or an error; until then it may ask the parent to keep steps and progress.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import multiprocessing
 import os
 import pickle
 import signal
 import traceback
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from windrow.errors import ProcessDied, QueueError
+from windrow.errors import InvalidJob, ProcessDied, QueueError
 from windrow.queue.job import Job
+from windrow.queue.steps import LeasedRun
+from windrow.queue.sync import BlockingRun
+from windrow.queue.transactions import run_sync
 from windrow.worker.registry import Handler
+
+T = TypeVar("T")
 
 JOIN_SECONDS: Final = 5.0
 _SPAWN: Final = multiprocessing.get_context("spawn")
@@ -36,6 +43,16 @@ class Request:
     is_batch: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a child asks of its parent: a call of a method of a job's `leased_run`."""
+
+    job: int  # which of the request
+    method: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Processes:
     """A child for each call that is being made, and those that are idle."""
 
@@ -43,9 +60,64 @@ class Processes:
         self._size = min(concurrency, os.cpu_count() or 1)
         self._places = asyncio.Semaphore(self._size)
         self._idle: list[Child] = []
-        self._waiters: ThreadPoolExecutor | None = None
+        self._waiters = ThreadPoolExecutor(self._size, thread_name_prefix="windrow-child")
+
+    @asynccontextmanager
+    async def child(self) -> AsyncIterator[Child]:
+        """A child that is ready to be asked. One that was not allowed to answer is killed."""
+        async with self._places:
+            child = self._idle.pop() if self._idle else await self._start()
+            try:
+                yield child
+            except BaseException as error:
+                if child.is_asked:
+                    child.kill()
+                else:
+                    self._idle.append(child)
+                raise error
+            self._idle.append(child)
+
+    async def close(self) -> None:
+        for child in self._idle:
+            child.kill()
+        self._idle.clear()
+        self._waiters.shutdown(wait=False)
+
+    async def _start(self) -> Child:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._waiters, Child, self._waiters)
+
+
+class Helper:
+    """Does for a child what needs the database."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, jobs: Sequence[Job]) -> None:
+        self._loop = loop
+        self._jobs = jobs
+
+    def help(self, wish: Wish) -> tuple[bool, Any]:
+        method = getattr(self._jobs[wish.job].leased_run, wish.method)
+        done = asyncio.run_coroutine_threadsafe(method(*wish.args, **wish.kwargs), self._loop)
+        try:
+            return True, done.result()
+        except Exception as error:
+            return False, _portable(error)
+
+
+class Child:
+    """A process that answers requests, one at a time. Making one blocks until it is ready."""
+
+    def __init__(self, waiters: ThreadPoolExecutor) -> None:
+        self._waiters = waiters
+        self._connection, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(target=serve, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._receive()  # it says that it is there
+        self.is_asked = False  # and has not answered yet
 
     async def call(self, handler: Handler, args: Sequence[Any]) -> Any:
+        """Call a handler there. Raises what it raises, and ProcessDied."""
         jobs = tuple(args[0]) if handler.is_batch else (args[0],)
         request = Request(
             handler.function.__module__,
@@ -53,86 +125,115 @@ class Processes:
             tuple(replace(job, tx=None, leased_run=None) for job in jobs),
             handler.is_batch,
         )
-        async with self._places:
-            return await self._ask(request)
-
-    async def close(self) -> None:
-        for child in self._idle:
-            child.kill()
-        self._idle.clear()
-        if self._waiters is not None:
-            self._waiters.shutdown(wait=False)
-
-    async def _ask(self, request: Request) -> Any:
-        if self._waiters is None:
-            self._waiters = ThreadPoolExecutor(self._size, thread_name_prefix="windrow-child")
         loop = asyncio.get_running_loop()
-        child = self._idle.pop() if self._idle else Child()
-        try:
-            is_value, answer = await loop.run_in_executor(self._waiters, child.ask, request)
-        except BaseException:
-            # Stopped, timed out or dead: in any case it is not to be used again.
-            child.kill()
-            raise
-        self._idle.append(child)
+        self.is_asked = True
+        is_value, answer = await loop.run_in_executor(
+            self._waiters, self._ask, request, Helper(loop, jobs)
+        )
+        self.is_asked = False
         if is_value:
             return answer
         raise answer
-
-
-class Child:
-    """A process that answers requests, one at a time."""
-
-    def __init__(self) -> None:
-        self._connection, theirs = _SPAWN.Pipe()
-        self._process = _SPAWN.Process(target=serve, args=(theirs,), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    def ask(self, request: Request) -> tuple[bool, Any]:
-        """Blocks until there is an answer. Raises ProcessDied."""
-        try:
-            self._connection.send(request)
-            answer: tuple[bool, Any] = self._connection.recv()
-        except (EOFError, OSError) as error:
-            self._process.join(JOIN_SECONDS)
-            raise ProcessDied(self._process.exitcode) from error
-        return answer
 
     def kill(self) -> None:
         self._process.kill()
         self._process.join(JOIN_SECONDS)
         self._connection.close()
 
+    def _ask(self, request: Request, helper: Helper) -> tuple[bool, Any]:
+        self._connection.send(request)
+        while isinstance(answer := self._receive(), Wish):
+            self._connection.send(helper.help(answer))
+        is_value, value = answer
+        return is_value, value
+
+    def _receive(self) -> Any:
+        try:
+            return self._connection.recv()
+        except (EOFError, OSError) as error:
+            self._process.join(JOIN_SECONDS)
+            raise ProcessDied(self._process.exitcode) from error
+
 
 def serve(connection: Connection) -> None:
     """The child: answers until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's business
+    connection.send("ready")
     while True:
         try:
             request = connection.recv()
         except EOFError:
             return
-        connection.send(_answer(request))
+        connection.send(_answer(request, connection))
 
 
-def _answer(request: Request) -> tuple[bool, Any]:
+def _answer(request: Request, connection: Connection) -> tuple[bool, Any]:
     try:
-        value = _call(request)
+        value = _call(request, connection)
         pickle.dumps(value)
         return True, value
     except BaseException as error:
         return False, _portable(error)
 
 
-def _call(request: Request) -> Any:
+def _call(request: Request, connection: Connection) -> Any:
     handler = _find(request.module, request.name)
+    is_async = inspect.iscoroutinefunction(handler.function)
+    for place, job in enumerate(request.jobs):
+        run = RemoteRun(connection, place)
+        job.leased_run = run if is_async else BlockingRun(run, Inline())
+        job.tx = NoTransaction()
     args: list[Any] = [list(request.jobs) if request.is_batch else request.jobs[0]]
     if handler.takes_payload:
         payloads = [handler.payload_of(job) for job in request.jobs]
         args.append(payloads if request.is_batch else payloads[0])
     value = handler.function(*args)
     return asyncio.run(value) if asyncio.iscoroutine(value) else value
+
+
+class RemoteRun(LeasedRun):
+    """Steps and progress of a job, kept by the parent."""
+
+    __slots__ = ("_connection", "_place")
+
+    def __init__(self, connection: Connection, place: int) -> None:
+        self._connection = connection
+        self._place = place
+        self._locks = None
+
+    async def find_step(self, name: str) -> str | None:
+        found: str | None = self._ask("find_step", name)
+        return found
+
+    async def save_step(self, name: str, value: Any) -> str:
+        kept: str = self._ask("save_step", name, value)
+        return kept
+
+    async def report_progress(
+        self, percent: float | None = None, message: str | None = None, **counters: int
+    ) -> None:
+        self._ask("report_progress", percent, message, **counters)
+
+    def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        self._connection.send(Wish(self._place, method, args, kwargs))
+        is_value, answer = self._connection.recv()
+        if is_value:
+            return answer
+        raise answer
+
+
+class Inline:
+    """Runs coroutines that never wait, as those of RemoteRun."""
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return run_sync(coroutine)
+
+
+class NoTransaction:
+    """`job.tx` in a child."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise InvalidJob("a handler in a process has no job.tx: return Done(…, then=[…]) instead")
 
 
 def _find(module: str, name: str) -> Handler:

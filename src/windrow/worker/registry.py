@@ -168,6 +168,10 @@ def _way_to_run(function: Callable[..., Any], asked: Run | None) -> Run:
         return "async" if is_async else "thread"
     if asked not in typing.get_args(Run):
         raise ConfigError(f"run must be one of {', '.join(typing.get_args(Run))}, not {asked!r}")
+    if asked == "process" and "<" in function.__qualname__:
+        raise ConfigError(
+            f"{function.__qualname__} cannot run in a process: define it at the top of a module"
+        )
     if is_async and asked == "thread":
         raise ConfigError("an async function runs in the event loop or in a process, not a thread")
     if not is_async and asked == "async":

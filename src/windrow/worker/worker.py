@@ -28,6 +28,7 @@ from windrow.worker.completer import Completer
 from windrow.worker.executor import Executor
 from windrow.worker.heartbeat import Heartbeat
 from windrow.worker.leader import Leader
+from windrow.worker.memory import MemoryGuard
 from windrow.worker.observers import Observer, Observers
 from windrow.worker.presence import Presence
 from windrow.worker.promoter import Promoter
@@ -38,6 +39,7 @@ from windrow.worker.runs import Runs, Stop
 from windrow.worker.scheduler import Scheduler
 from windrow.worker.service import Service
 from windrow.worker.stager import Stager
+from windrow.worker.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +62,8 @@ class Worker:
     It takes the kinds its handlers know, from all queues or from those named; jobs of other kinds
     are left for others. `lease` is how many seconds a job is believed to be in work without a sign
     of life: a worker that dies is replaced after that. `grace` is how long running handlers may go
-    on when the worker is told to stop.
+    on when the worker is told to stop. Above `max_memory` bytes it stops by itself, and
+    `was_recycled` says that this was why.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Worker:
         lease: float = DEFAULT_LEASE,
         grace: float = DEFAULT_GRACE,
         rescue_every: float = DEFAULT_RESCUE,
+        max_memory: int | None = None,
         maintain: bool = True,
         name: str | None = None,
         observers: Sequence[Observer] = (),
@@ -86,7 +90,9 @@ class Worker:
         self._lease = checks.check_lease(lease) or DEFAULT_LEASE
         self._grace = checks.check_seconds(grace, "grace") or 0.0
         self._rescue_every = checks.check_seconds(rescue_every, "rescue_every") or DEFAULT_RESCUE
+        self._max_memory = max_memory
         self._maintains = maintain
+        self.was_recycled = False
         self.id = new_id()
         self.name = name or default_worker()
         self._observers = Observers(observers)
@@ -104,6 +110,8 @@ class Worker:
         """Work until `stop` is called; with `until_idle`, until there is nothing to do any more.
         With `handle_signals`, SIGTERM and SIGINT stop it."""
         self._wire()
+        watchdog = Watchdog()
+        watchdog.start()
         with _signals(self, handle_signals):
             tasks = [asyncio.create_task(service.run()) for service in self._services]
             if until_idle:
@@ -112,6 +120,7 @@ class Worker:
                 await self._stop_asked.wait()
                 await self._drain()
             finally:
+                watchdog.stop()
                 await self._shut_down(tasks)
 
     def _wire(self) -> None:
@@ -137,6 +146,8 @@ class Worker:
             heartbeat,
             self._presence,
         ]
+        if self._max_memory:
+            self._services.append(MemoryGuard(self._max_memory, self._recycle))
         if self._maintains:
             self._services += [
                 self._leader,
@@ -146,6 +157,10 @@ class Worker:
                 Scheduler(self._leader, store),
                 Pruner(self._leader, self._queue, self._observers),
             ]
+
+    def _recycle(self) -> None:
+        self.was_recycled = True
+        self.stop()
 
     def _wanted(self) -> Claim:
         return Claim(

@@ -1,0 +1,72 @@
+"""`windrow worker`: runs handlers until it is stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Annotated
+
+import typer
+
+from windrow.cli.output import DatabaseOption, load, parse_duration, run
+from windrow.services.working import RECYCLED, SUPERVISOR, begin_afresh, run_worker, supervise
+
+MIB = 1024 * 1024
+
+
+def worker(
+    modules: Annotated[
+        list[str] | None,
+        typer.Argument(help="Modules with handlers. Default: the setting `handlers`."),
+    ] = None,
+    queues: Annotated[
+        str | None, typer.Option(help="Only these queues, with commas between; else all.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(help="Handlers at once, in each process.")] = 10,
+    processes: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
+    lease: Annotated[str, typer.Option(help="How long a silent worker is believed alive.")] = "30s",
+    grace: Annotated[str, typer.Option(help="How long handlers may go on at the end.")] = "30s",
+    max_memory: Annotated[
+        int | None, typer.Option(metavar="MIB", help="Begin afresh above so many MiB.")
+    ] = None,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="End when there is nothing to do.")
+    ] = False,
+    name: Annotated[str | None, typer.Option(help="Its name. Default: host:process.")] = None,
+    database: DatabaseOption = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Run jobs until stopped: the first signal lets running handlers end, the second does not."""
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    settings = load(database)
+    found = modules or settings.handlers.replace(",", " ").split()
+    if processes == 1:
+        code = run(
+            run_worker(
+                settings,
+                found,
+                until_idle=until_idle,
+                queues=queues.split(",") if queues else None,
+                concurrency=concurrency,
+                lease=parse_duration(lease),
+                grace=parse_duration(grace),
+                max_memory=max_memory * MIB if max_memory else None,
+                name=name,
+            )
+        )
+    arguments = [
+        *found,
+        *(["--queues", queues] if queues else []),
+        *("--concurrency", str(concurrency), "--lease", lease, "--grace", grace),
+        *(["--max-memory", str(max_memory)] if max_memory else []),
+        *(["--until-idle"] if until_idle else []),
+        *(["--verbose"] if verbose else []),
+    ]
+    if processes > 1:
+        code = run(supervise(settings, arguments, processes))
+    elif code == RECYCLED and SUPERVISOR not in os.environ:
+        begin_afresh(settings, arguments)
+    raise typer.Exit(code)

@@ -1,0 +1,170 @@
+"""Running workers: one in this process, or several in processes of their own, looked after."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+from windrow.errors import ConfigError, StoreUnavailable
+from windrow.queue.queue import Queue
+from windrow.services.jobs import open_queue
+from windrow.settings import Settings
+from windrow.worker.observers import Observer
+from windrow.worker.service import Trouble
+from windrow.worker.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+# A worker that dies is started again after this long; sooner deaths make the wait longer.
+FIRST_RESTART: Final = 0.5
+LONGEST_RESTART: Final = 30.0
+LIVED_WELL_SECONDS: Final = 60.0
+# Exit code of a worker that grew too large and wants to begin afresh.
+RECYCLED: Final = 75
+# Names the process id of a worker's supervisor, if it has one.
+SUPERVISOR: Final = "WINDROW_SUPERVISOR"
+ORPHAN_SECONDS: Final = 1.0
+
+
+def find_handlers(names: Sequence[str]) -> list[ModuleType]:
+    """The modules handlers are in; also those of the current folder."""
+    if not names:
+        raise ConfigError(
+            "name the modules your handlers are in: `windrow worker myapp.handlers`, or the "
+            "setting `handlers` (WINDROW_HANDLERS)"
+        )
+    if (here := str(os.getcwd())) not in sys.path:
+        sys.path.insert(0, here)
+    return [_imported(name) for name in names]
+
+
+async def run_worker(
+    settings: Settings,
+    modules: Sequence[str],
+    *,
+    until_idle: bool = False,
+    observers: Sequence[Observer] = (),
+    **options: Any,
+) -> int:
+    """Work until told to stop; the exit code of the process."""
+    handlers = find_handlers(modules)
+    queue = await _open_patiently(settings)
+    try:
+        worker = Worker(queue, handlers, observers=observers, **options)
+        orphaned = asyncio.create_task(_stop_when_orphaned(worker))
+        logger.info("worker %s begins", worker.name)
+        await worker.run(until_idle=until_idle, handle_signals=True)
+        orphaned.cancel()
+        logger.info("worker %s has ended", worker.name)
+    finally:
+        await queue.close()
+    return RECYCLED if worker.was_recycled else 0
+
+
+async def supervise(settings: Settings, arguments: Sequence[str], count: int) -> int:
+    """Keep so many workers running, each `windrow worker` with these arguments. A signal is handed
+    on to all of them. The exit code: the first that is not 0 of those that ended for good."""
+    supervised = {**environment(settings), SUPERVISOR: str(os.getpid())}
+    children = [Child(arguments, supervised) for _ in range(count)]
+
+    def tell(number: signal.Signals) -> None:
+        for child in children:
+            child.tell(number)
+
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, tell, one)
+    codes = await asyncio.gather(*(child.keep_running() for child in children))
+    return next((code for code in codes if code), 0)
+
+
+def begin_afresh(settings: Settings, arguments: Sequence[str]) -> None:
+    """Replace this process by a new one of the same command."""
+    command = [sys.executable, "-m", "windrow", "worker", *arguments]
+    os.execve(sys.executable, command, environment(settings))
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Of a worker's process. The database is named here: everybody can read a command line."""
+    return {**os.environ, "WINDROW_DATABASE_URL": settings.database_url}
+
+
+async def _open_patiently(settings: Settings) -> Queue:
+    """A worker may well be started before its database is."""
+    trouble = Trouble("opening the database")
+    while True:
+        try:
+            queue = await open_queue(settings, migrate=None)
+        except StoreUnavailable as error:
+            await asyncio.sleep(trouble.wait(error))
+        else:
+            trouble.over()
+            return queue
+
+
+async def _stop_when_orphaned(worker: Worker) -> None:
+    """A worker does not outlive the process that looks after it."""
+    supervisor = int(os.environ.get(SUPERVISOR, 0))
+    while supervisor:
+        await asyncio.sleep(ORPHAN_SECONDS)
+        if os.getppid() != supervisor:
+            logger.warning("the supervisor is gone: this worker stops")
+            worker.stop()
+            return
+
+
+@dataclass(slots=True)
+class Child:
+    """A worker's process. It is started again when it dies, not when it ends as it was asked to."""
+
+    arguments: Sequence[str]
+    environment: dict[str, str]
+    process: asyncio.subprocess.Process | None = None
+    is_stopping: bool = False
+
+    async def keep_running(self) -> int:
+        wait = FIRST_RESTART
+        while True:
+            began = time.monotonic()
+            self.process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "windrow", "worker", *self.arguments),
+                env=self.environment,
+                start_new_session=True,  # a Ctrl-C comes once, from here
+            )
+            code = await self.process.wait()
+            if self.is_stopping or code in (0, 1, 2):
+                return code
+            if code == RECYCLED:
+                continue
+            if time.monotonic() - began > LIVED_WELL_SECONDS:
+                wait = FIRST_RESTART
+            logger.error("a worker died (%s); another one begins in %g s", _told(code), wait)
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, LONGEST_RESTART)
+
+    def tell(self, number: int) -> None:
+        self.is_stopping = True
+        if self.process is not None and self.process.returncode is None:
+            self.process.send_signal(number)
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and name.startswith(error.name):
+            raise ConfigError(f"there is no module {name!r} to take handlers from") from error
+        raise
+
+
+def _told(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
