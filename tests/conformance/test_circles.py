@@ -145,6 +145,24 @@ async def test_two_followers_of_one_batch_cannot_close_a_circle(store: Store) ->
     assert [one.outcome for one in finished.then] == ["inserted", "dropped"]
 
 
+async def test_follower_in_a_group_may_come_behind_others_of_its_key(store: Store) -> None:
+    root, group = await start_root(store, "k")
+    outside = await make_group(store)
+    rows = [
+        row(unique="k"),
+        row(unique="k", on_conflict="replace", group=outside.id),
+        row(unique="k", on_conflict="follow", group=outside.id),
+    ]
+    inserted = await store.insert_jobs(rows)
+
+    assert [one.outcome for one in inserted] == ["existing", "existing", "inserted"]
+    assert [one.id for one in inserted] == [root.id, root.id, rows[2].id]
+    with pytest.raises(InvalidJob, match="another group"):
+        await store.insert_jobs(
+            [row(unique="k"), row(unique="k", on_conflict="follow", group=group.id)]
+        )
+
+
 async def test_job_that_became_a_root_after_it_was_followed_closes_no_circle(store: Store) -> None:
     outer, group = await start_root(store)
     holder = await add_and_claim(store, unique="k", group=group.id)

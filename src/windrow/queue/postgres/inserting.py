@@ -164,18 +164,20 @@ class _Inserter:
             return
         holders = await self._find_holders([places[0] for places in by_key.values()])
         steps: defaultdict[str, list[int]] = defaultdict(list)
+        firsts: dict[int, Row | None] = {}
         for places in by_key.values():
             first, follower = holders.get(self._rows[places[0]].id, (None, None))
             for place in places:
                 step = self._step(place, first, follower)
                 if step is not None:
                     steps[step].append(place)
+                    firsts[place] = first
                     break
         await self._replace(steps["replace first"], as_followers=False)
         await self._replace(steps["replace follower"], as_followers=True)
         await self.insert(steps["insert follower"], as_followers=True)
         for place in steps["follow in group"]:
-            await self._follow_in_group(place, holders[self._rows[place].id][0])
+            await self._follow_in_group(place, firsts[place])
         await self.insert(steps["insert first"])
 
     def _step(self, place: int, first: Row | None, follower: Row | None) -> str | None:
