@@ -101,3 +101,21 @@ def connect(store_name: str, url: str) -> Any:
     if store_name == "postgres":
         return psycopg.connect(without_options(url))
     return contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///")))
+
+
+def test_events_are_a_plain_loop(store_url: str) -> None:
+    with Queue.sync(store_url) as queue:
+        with queue.events() as events:
+            job = queue.enqueue("work")
+            assert next(events).job_id == job.id
+            lease = queue.claim()
+            lease.complete(lease.jobs[0])
+            assert [next(events).type, next(events).type] == ["job.started", "job.finished"]
+            cursor = events.cursor
+        assert cursor is not None
+        assert [event.type for event in queue.events("0", follow=False)] == [
+            "job.created",
+            "job.started",
+            "job.finished",
+        ]
+        assert list(queue.events(cursor, follow=False)) == []

@@ -17,9 +17,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.builders import completion, row, snooze, wish
+from tests.builders import completion, make_group, row, snooze, wish
+from windrow import Queue
 from windrow.clock import Clock
 from windrow.errors import QueueFull
+from windrow.queue.events import OLDEST
 from windrow.queue.job import Job, JobState
 from windrow.queue.limits import make_room
 from windrow.queue.store import Store, open_store
@@ -175,6 +177,34 @@ class LaterClock(Clock):
 
     def now(self) -> datetime:
         return datetime.now(UTC) + timedelta(hours=2)
+
+
+async def produce(store: Store, *, seed: int, jobs: int) -> None:
+    """Insert jobs in batches of random sizes, some of them members of a group."""
+    dice = random.Random(seed)
+    group = await make_group(store, is_open=True)
+    while jobs:
+        size = min(jobs, dice.choice((1, 2, 7, 60)))
+        of = group.id if dice.random() < 0.3 else None
+        await store.insert_jobs([row(queue=f"q{seed % 2}", group=of) for _ in range(size)])
+        jobs -= size
+    await store.close_group(group.id)
+
+
+async def follow(store: Store, *, log: str, ends: int) -> None:
+    """Write down every event, going on behind the last one that was, until so many jobs have
+    finished."""
+    path = Path(log)
+    written = path.read_text().splitlines() if path.exists() else []
+    cursor = written[-1].split()[0] if written else OLDEST
+    left = ends - sum(line.split()[1] == "job.finished" for line in written)
+    with path.open("a") as file:
+        async for event in Queue(store).events(cursor):
+            file.write(f"{event.cursor} {event.type} {event.job_id} {event.group_id}\n")
+            file.flush()
+            left -= event.type == "job.finished"
+            if left == 0:
+                return
 
 
 def say(what: Any) -> None:

@@ -11,6 +11,7 @@ from windrow.cli import (
     db,
     demo,
     doctor,
+    events,
     groups,
     jobs,
     limits,
@@ -34,6 +35,7 @@ app.add_typer(queues.app, name="queues")
 app.add_typer(schedules.app, name="schedules")
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
+app.command("events")(events.events)
 app.command("top")(top.top)
 app.command("worker")(worker.worker)
 

@@ -7,7 +7,8 @@ is killed in between leaves a parcel that the next copy hands over again.
 
 Jobs that belong together (a group, its root, groups of its members) are one unit: they travel in
 the same parcel, or stay. Steps travel with their job. Workers, leaders and sleepers do not move:
-they tell the database they are on that they are there.
+they tell the database they are on that they are there. Nor do events: a cursor is a place in the
+stream of its own database, and what is moved is no news to those who follow either.
 """
 
 from __future__ import annotations

@@ -429,8 +429,8 @@ class EventStore(Protocol):
         ...
 
     async def prune_events(self, seconds: float, limit: int = 1000) -> bool:
-        """Remove events that are older, in their order; whether no old one is left. A store may
-        let them stay up to six hours longer."""
+        """Remove events that are older, in their order; False if there is more to remove now. A
+        store may let them stay up to six hours longer."""
         ...
 
 

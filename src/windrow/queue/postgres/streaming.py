@@ -39,7 +39,7 @@ class Streaming(Verbs):
             if not leaf["is_old"]:
                 return True
             if not await self._cut_events(leaf["leaf"], seconds):
-                return False
+                break  # the next prune will find it
         return True
 
     async def _cut_events(self, leaf: str, seconds: float) -> bool:
