@@ -51,13 +51,27 @@ orders: 2
 invoice: Ada owes 12.00
 invoice: Grace owes 3.50
 """,
+    "fastapi_app.py": """\
+202 {'state': 'completed', 'result': 'yah'}
+202 {'state': 'completed', 'result': 'wordniw'}
+404 no such job: 00000000-0000-7000-8000-000000000000
+""",
+    "django_shop/demo.py": """\
+Ada: 201
+Bob: 400 nothing was ordered
+Grace: 201
+2 orders
+invoice: Ada owes 12.00
+invoice: Grace owes 3.50
+""",
 }
 # Stages of different pages run beside each other.
 IN_ANY_ORDER = {"pipeline.py"}
 
 
 def test_every_example_is_expected_to_print_something() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(EXPECTED)
+    programs = [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*/demo.py")]
+    assert {path.relative_to(EXAMPLES).as_posix() for path in programs} == set(EXPECTED)
     listed = (EXAMPLES / "README.md").read_text("utf-8")
     assert [name for name in EXPECTED if f"]({name})" not in listed] == []
 

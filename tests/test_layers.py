@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"ingest", "index", "search"}),
     frozenset({"pipelines"}),
     frozenset({"services"}),
-    frozenset({"cli", "api", "mcp", "web", "windrow"}),
+    frozenset({"cli", "api", "mcp", "web", "integrations", "windrow"}),
     frozenset({"testing"}),
 )
 

@@ -17,7 +17,7 @@ async def test_what_was_enqueued_is_found_and_returned(queue: Queue) -> None:
     assert [job.id for job in await assert_enqueued(queue, "mail")] == [first.id, second.id]
     [found] = await assert_enqueued(queue, "mail", {"body": {"lang": "en"}})
     assert found.id == first.id
-    [found] = await assert_enqueued(queue, "mail", queue_name="slow", priority=8, tags=["news"])
+    [found] = await assert_enqueued(queue, "mail", queue="slow", priority=8, tags=["news"])
     assert found.id == second.id
     await assert_enqueued(queue, "mail", count=2)
     await assert_enqueued(queue, "mail", {"to": "eve"}, count=0)
@@ -32,7 +32,7 @@ async def test_what_was_enqueued_is_found_and_returned(queue: Queue) -> None:
             "no job with kind 'mail', payload {'to': 'eve'} was enqueued. These were:",
         ),
         ({"kind": "mail", "payload": None}, "payload None was enqueued"),
-        ({"kind": "mail", "queue_name": "fast"}, "kind 'mail', queue 'fast' was"),
+        ({"kind": "mail", "queue": "fast"}, "kind 'mail', queue 'fast' was"),
         ({"kind": "mail", "count": 1}, "2 jobs with kind 'mail' were enqueued, not 1."),
         ({"kind": "mail", "count": 3, "priority": 5}, "priority 5 were enqueued, not 3."),
     ],

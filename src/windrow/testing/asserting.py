@@ -18,10 +18,10 @@ ANYTHING: Final[Any] = object()
 
 async def assert_enqueued(
     queue: Queue,
+    /,
     kind: str,
     payload: Any = ANYTHING,
     *,
-    queue_name: str | None = None,
     count: int | None = None,
     **expected: Any,
 ) -> list[Job]:
@@ -29,9 +29,9 @@ async def assert_enqueued(
     Returns those found, in the order in which they were enqueued.
 
     Of a payload that is an object only the members given are compared. Every other field of a job
-    can be named too: `priority=8`, `tenant="acme"`, `state="scheduled"`.
+    can be named too: `queue="mail"`, `priority=8`, `state="scheduled"`.
     """
-    wanted = _wanted(kind, payload, queue_name, expected)
+    wanted = _wanted(kind, payload, expected)
     jobs = await all_jobs(queue)
     found = [job for job in jobs if _fits(job, wanted)]
     if len(found) == count or (found and count is None):
@@ -44,14 +44,13 @@ async def assert_enqueued(
 
 async def assert_not_enqueued(
     queue: Queue,
+    /,
     kind: str | None = None,
     payload: Any = ANYTHING,
-    *,
-    queue_name: str | None = None,
     **expected: Any,
 ) -> None:
     """Assert that no such job was enqueued; with nothing but the queue, none at all."""
-    wanted = _wanted(kind, payload, queue_name, expected)
+    wanted = _wanted(kind, payload, expected)
     found = [job for job in await all_jobs(queue) if _fits(job, wanted)]
     if found:
         what = f"with {_said(wanted)}" if wanted else "at all"
@@ -68,14 +67,10 @@ async def all_jobs(queue: Queue, **filters: Any) -> list[Job]:
     return sorted(found, key=lambda job: job.seq)
 
 
-def _wanted(
-    kind: str | None, payload: Any, queue_name: str | None, expected: Mapping[str, Any]
-) -> dict[str, Any]:
+def _wanted(kind: str | None, payload: Any, expected: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := sorted(set(expected) - FIELDS):
         raise TypeError(f"a job has no {', '.join(unknown)}; it has {', '.join(sorted(FIELDS))}")
     wanted = dict(expected)
-    if queue_name is not None:
-        wanted = {"queue": queue_name, **wanted}
     if payload is not ANYTHING:
         wanted = {"payload": payload, **wanted}
     return wanted if kind is None else {"kind": kind, **wanted}

@@ -1,0 +1,47 @@
+"""How such a project tests its jobs. `python manage.py test`"""
+
+from __future__ import annotations
+
+from django.test import TestCase, TransactionTestCase
+
+from shop.models import Invoice, Order
+from windrow.integrations.django import close_queue, get_queue, project_handlers
+from windrow.testing import assert_enqueued, assert_not_enqueued, drain
+
+# The test database cannot be dropped while the queue has it open.
+tearDownModule = close_queue
+
+
+class PlacingOrders(TransactionTestCase):
+    """The worker is another connection: it sees what was committed."""
+
+    def setUp(self) -> None:
+        get_queue().delete_all()
+
+    def test_an_order_is_invoiced(self) -> None:
+        answer = self.client.post("/orders/", {"customer": "Ada", "cents": 1200})
+        self.assertEqual(answer.status_code, 201)
+        queue = get_queue()
+        queue.run(assert_enqueued, "invoice", {"order": answer.json()["order"]})
+        jobs = queue.run(drain, project_handlers(), raise_errors=True)
+        self.assertEqual(
+            sorted(job.result for job in jobs), ["Ada owes 12.00", "thank you for 1 orders, Ada"]
+        )
+        self.assertEqual(Invoice.objects.get().order.customer, "Ada")
+
+    def test_an_order_that_is_rolled_back_leaves_no_job(self) -> None:
+        answer = self.client.post("/orders/", {"customer": "Bob", "cents": 0})
+        self.assertEqual(answer.status_code, 400)
+        self.assertEqual(Order.objects.count(), 0)
+        get_queue().run(assert_not_enqueued)
+
+
+class InsideATransaction(TestCase):
+    """Each test is a transaction that is rolled back, and the jobs with it."""
+
+    def test_the_view_answers_with_its_job(self) -> None:
+        with self.captureOnCommitCallbacks() as after_commit:
+            answer = self.client.post("/orders/", {"customer": "Grace", "cents": 350})
+        self.assertEqual(answer.status_code, 201)
+        self.assertEqual(len(after_commit), 1)
+        get_queue().run(assert_not_enqueued, "invoice", {"order": answer.json()["order"]})

@@ -1,0 +1,3 @@
+"""Windrow inside the frameworks that applications are written with."""
+
+from __future__ import annotations
