@@ -19,6 +19,7 @@ import asyncio
 import os
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -128,6 +129,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         bouncer.stop()
     if server := config.stash.get(SERVER, None):
         server.stop()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """One line for each program that is missing: what was not tested is not to be overlooked."""
+    skipped = Counter(
+        str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", ())
+    )
+    for reason, count in skipped.items():
+        if "is not installed" in reason:
+            terminalreporter.write_line(f"{count} tests SKIPPED: {reason}", yellow=True, bold=True)
 
 
 def _running_server(config: pytest.Config) -> Server:

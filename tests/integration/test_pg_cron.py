@@ -8,7 +8,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import asyncpg
@@ -45,15 +46,16 @@ SETTINGS = {
     "cron.use_background_workers": "on",  # a connection would need a password
     "max_worker_processes": "20",
 }
+CONNECTING = {**SETTINGS, "cron.use_background_workers": "off"}
 MINUTES = 150.0  # seconds in which a job that comes every minute has surely come
 
 
-@pytest.fixture(scope="module")
-def cron_server() -> Iterator[PostgresServer]:
+@contextmanager
+def running(settings: Mapping[str, str]) -> Iterator[PostgresServer]:
     binaries = find_postgres_binaries()
     if not (binaries.folder.parent / "lib" / "pg_cron.so").is_file():
         pytest.skip(MISSING)
-    server = PostgresServer(binaries, SETTINGS)
+    server = PostgresServer(binaries, settings)
     server.start()
     try:
         with psycopg.connect(server.url(), autocommit=True) as connection:
@@ -61,6 +63,23 @@ def cron_server() -> Iterator[PostgresServer]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def cron_server() -> Iterator[PostgresServer]:
+    with running(SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture
+def connecting_url() -> Iterator[str]:
+    """A database whose pg_cron connects as any client does, which is how it comes."""
+    with running(CONNECTING) as server:
+        assert server.folder is not None
+        (server.folder / "data" / "pg_hba.conf").write_text("host all all 127.0.0.1/32 trust\n")
+        with psycopg.connect(server.url(), autocommit=True) as connection:
+            connection.execute("SELECT pg_reload_conf()")
+        yield create_database(server.url())
 
 
 @pytest.fixture
@@ -359,8 +378,17 @@ async def test_a_database_without_the_extension_says_what_to_run(store: Store, u
         await install_cron(url, database_name(url))
 
 
-async def test_without_a_worker_cron_itself_stages_and_rescues(store: Store, url: str) -> None:
-    """The real thing: it comes at the next full minute."""
+async def test_without_a_worker_cron_itself_stages_and_rescues(
+    store: Store, url: str, connecting_url: str
+) -> None:
+    """The real thing, in both ways it can run commands: it comes at the next full minute."""
+    connecting = await open_store(connecting_url)
+    await connecting.migrate()
+    await asyncio.gather(_see_it_done(store, url), _see_it_done(connecting, connecting_url))
+    await connecting.close()
+
+
+async def _see_it_done(store: Store, url: str) -> None:
     crashed = (await add_and_claim(store)).id
     due = await add(store, delay=0.001)
     await _expire(url)

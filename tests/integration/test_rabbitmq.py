@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,6 +33,7 @@ from windrow.worker import claimer
 
 LONG = 20.0  # seconds; only a failing test waits for it
 SHORT = 0.05
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -307,6 +310,17 @@ async def test_what_was_told_while_the_broker_was_away_is_told_when_it_is_back(
     await near.close()
 
 
+async def test_a_broker_that_lets_nobody_in_says_why(
+    rabbitmq_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    notifier = RabbitMq(rabbitmq_url.replace("guest:guest", "guest:secret"))
+    problem = await notifier.check()
+    await notifier.close()
+    assert "ACCESS_REFUSED" in str(problem)
+    assert "polling instead" in caplog.text
+    assert "secret" not in caplog.text + str(problem)
+
+
 async def test_who_sleeps_in_the_same_process_is_woken_even_without_a_broker(
     unused_tcp_port: int,
 ) -> None:
@@ -433,6 +447,7 @@ def _rabbitmq(store: Any) -> RabbitMq:
         ("postgres", "sqlite", "SQLite has no NOTIFY"),
         ("amqp://", "postgresql", "not the address of a broker"),
         ("amqp://host:many/", "sqlite", "not the address of a broker"),
+        ("amqp://[::1/", "sqlite", "not the address of a broker"),
     ],
 )
 async def test_a_notifier_that_cannot_be_is_explained(
@@ -440,6 +455,21 @@ async def test_a_notifier_that_cannot_be_is_explained(
 ) -> None:
     with pytest.raises(ConfigError, match=complaint):
         open_notifier(name, scheme)
+
+
+def test_tests_that_find_no_broker_are_skipped_and_say_so() -> None:
+    code = """
+import sys, pytest
+from tests import rabbitmq
+rabbitmq.find_rabbitmq = lambda: None
+chosen = ["-k", "test_a_lost_connection_is_made_anew_and_everybody_looks"]
+sys.exit(pytest.main(["tests/integration/test_rabbitmq.py", *chosen, "-p", "no:cacheprovider"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout
+    assert "1 tests SKIPPED: Skipped: rabbitmq-server is not installed" in done.stdout
 
 
 async def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

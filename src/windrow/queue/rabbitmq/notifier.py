@@ -37,10 +37,10 @@ CLOSE_SECONDS: Final = 2.0
 
 def parse_address(url: str) -> tuple[str, str]:
     """The broker's address without what is ours in it, and the exchange."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         is_complete = bool(parts.hostname) and parts.port != 0
-    except ValueError:  # the port is no number
+    except ValueError:  # the port is no number, or the host no address
         is_complete = False
     if not is_complete:
         raise ConfigError("not the address of a broker: use amqp://user:password@host:5672/vhost")
