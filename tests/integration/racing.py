@@ -22,8 +22,10 @@ from windrow import Queue
 from windrow.clock import Clock
 from windrow.errors import QueueFull
 from windrow.queue.events import OLDEST
+from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.limits import make_room
+from windrow.queue.records import GroupRow
 from windrow.queue.store import Store, open_store
 
 HOUR = 3600
@@ -170,6 +172,39 @@ async def prune(store: Store, *, batch: int) -> None:
         removed += (await store.prune_jobs(batch)).jobs
         await asyncio.sleep(0)
     say(removed)
+
+
+async def fill_groups(store: Store, *, log: str, seed: int) -> None:
+    """Insert jobs, and groups member by member, until told to stop. Jobs are written to the log
+    once they were taken, groups with a mark."""
+    told = asyncio.create_task(asyncio.to_thread(sys.stdin.readline))
+    dice = random.Random(seed)
+    with Path(log).open("a") as file:
+        while not told.done():
+            taken = await store.insert_jobs([row() for _ in range(dice.randint(1, 20))])
+            group = await store.create_group(
+                GroupRow(id=new_id(), then=row("finish"), is_open=True)
+            )
+            file.write(f"group {group.id}\n")
+            for _ in range(dice.randint(1, 4)):
+                taken += await store.insert_jobs([row(group=group.id)])
+                await asyncio.sleep(dice.uniform(0, 0.02))
+            await store.close_group(group.id)
+            file.writelines(f"{one.id}\n" for one in taken)
+            file.flush()
+            await asyncio.sleep(dice.uniform(0, 0.1))
+
+
+async def work(store: Store, *, log: str, seed: int) -> None:
+    """Claim and complete until told to stop; what was accepted is written to the log."""
+    told = asyncio.create_task(asyncio.to_thread(sys.stdin.readline))
+    dice = random.Random(seed)
+    with Path(log).open("a") as file:
+        while not told.done():
+            jobs = await store.claim_jobs(wish(dice.randint(1, 5), worker=f"worker-{seed}"))
+            await asyncio.sleep(dice.uniform(0, 0.05))
+            if jobs:
+                await finish(store, jobs, None, dice, file)
 
 
 class LaterClock(Clock):

@@ -8,9 +8,11 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -41,6 +43,7 @@ from tests.builders import (
 )
 from tests.faults import FaultyStore
 from tests.integration.moving import move
+from tests.integration.test_race import Racer
 from windrow import NewJob, Queue
 from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue.copying import CopyStore
@@ -52,6 +55,7 @@ from windrow.services.copying import Copy, CopyReport, copy_database
 from windrow.services.database import database_status
 
 ROUNDS = 10
+KILLS = 5
 BIG = "x" * 1_500_000
 NOT_KEPT = {"seq", "lease_token", "tx", "leased_run", "_payload", "_result"}
 
@@ -408,9 +412,9 @@ async def count_all(store: Store) -> int:
     return sum(sum(counts.values()) for counts in (await tallied(store)).values())
 
 
-def start_copy(source: str, target: str) -> subprocess.Popen[str]:
+def start_copy(source: str, target: str, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "windrow", "db", "copy", "--to", target, "--json"],
+        [sys.executable, "-m", "windrow", "db", "copy", "--to", target, "--json", *words],
         env=os.environ | {"WINDROW_DATABASE_URL": source},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -517,3 +521,77 @@ async def test_a_copy_under_load_ends_every_job_exactly_once(
     moved = await target.list_jobs(EVERYTHING, limit=100_000)
     assert sorted(ids(moved)) == sorted(enqueued)
     assert 0 < in_source < len(enqueued)
+
+
+@contextmanager
+def racers(*asked: tuple[str, dict[str, Any]]) -> Iterator[list[Racer]]:
+    """Processes at work, which are told to stop at the end and must have met no error."""
+    started = [Racer(verb, **options) for verb, options in asked]
+    try:
+        assert {racer.hear() for racer in started} == {"ready"}
+        for racer in started:
+            racer.go()
+        yield started
+        for racer in started:
+            racer.go()
+        assert [racer.end() for racer in started] == [0] * len(started)
+    finally:
+        for racer in started:
+            racer.process.kill()
+            racer.process.communicate()
+
+
+async def test_copies_killed_beside_producers_and_workers_of_other_processes(
+    urls: tuple[str, str], both: tuple[Store, Store], tmp_path: Path
+) -> None:
+    """Two processes enqueue, groups member by member, two work, and a copy is killed over and over
+    and run again. What was acknowledged ends exactly once, and each group."""
+    source, target = both
+    dice = random.Random(3)
+    logs = {name: str(tmp_path / name) for name in ("taken", "ended")}
+    there = 0
+    with racers(
+        *(
+            ("fill_groups", {"url": urls[0], "log": f"{logs['taken']}-{n}", "seed": n})
+            for n in (1, 2)
+        ),
+        *(("work", {"url": urls[0], "log": f"{logs['ended']}-{n}", "seed": n}) for n in (3, 4)),
+    ) as started:
+        for _ in range(KILLS):
+            process = start_copy(*urls, "--wait", "60", "--settle", "3")
+            while process.poll() is None and await count_all(target) == there:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(dice.uniform(0, 0.8))
+            process.kill()
+            process.communicate()
+            there = await count_all(target)
+        for racer in started[:2]:  # the producers; workers of the source go on for a while
+            racer.go()
+            assert racer.end() == 0
+        started[:] = started[2:]
+    process = start_copy(*urls, "--settle", "0")
+    printed, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors + printed
+
+    drainer = Racer("drain", url=urls[1], log=f"{logs['ended']}-5", seed=5)
+    assert drainer.hear() == "ready"
+    drainer.go()
+    assert drainer.end() == 0
+    written = [
+        line for n in (1, 2) for line in Path(f"{logs['taken']}-{n}").read_text().split("\n")
+    ]
+    groups = [line.split()[1] for line in written if line.startswith("group")]
+    taken = {line for line in written if line and not line.startswith("group")}
+    runs = [Path(f"{logs['ended']}-{n}").read_text().split() for n in (3, 4, 5)]
+    ended = [job_id for run in runs for job_id in run]
+    found = await target.list_jobs(EVERYTHING, limit=100_000)
+    finish_jobs = {job.id for job in found if job.kind == "finish"}
+
+    assert there > 0
+    assert all(runs)
+    assert await source.list_jobs(EVERYTHING) == []
+    assert len(ended) == len(set(ended))
+    assert set(ended) == taken | finish_jobs
+    assert sorted(ids(found)) == sorted(ended)
+    assert len(finish_jobs) == len(groups)
+    assert {(await get_group(target, group)).state for group in groups} == {"completed"}
