@@ -120,6 +120,32 @@ def test_failed_jobs_are_counted_by_their_error(
     assert windrow("jobs", "list", "--by-error", "--kind", "scrape").returncode == 2
 
 
+def test_narrow_table_shows_beginnings_that_name_the_jobs(
+    windrow: Windrow, read: Read, failed: list[Job]
+) -> None:
+    """U12: what is listed can be handed to the next command."""
+    _, *lines = windrow("jobs", "list", "--state", "failed", columns=60).stdout.splitlines()
+    shown = [line.split()[0] for line in lines]
+    assert [read("jobs", "show", short)["id"] for short in shown] == [job.id for job in failed]
+    assert shown[0] != failed[0].id
+    wide = windrow("jobs", "list", "--state", "failed", columns=160).stdout
+    assert failed[0].id in wide
+
+
+def test_retry_from_the_start_forgets_what_steps_gave_back(
+    windrow: Windrow, failed: list[Job], store_url: str
+) -> None:
+    with Queue.sync(store_url) as queue:
+        queue.retry(failed[0].id)
+        lease = queue.claim(["web"])
+        job = lease.jobs[0]
+        queue._portal.run(queue.store.save_step(job.id, job.lease_token, "fetch", "1"))
+        lease.fail(job, "boom", retry=False)
+        assert [step.name for step in queue.steps(job.id)] == ["fetch"]
+        assert windrow("jobs", "retry", job.id, "--from-start").returncode == 0
+        assert not queue.steps(job.id)
+
+
 def test_what_a_job_says_cannot_steer_the_terminal(windrow: Windrow, failed: list[Job]) -> None:
     for words in (["list"], ["list", "--by-error"], ["show", failed[-1].id]):
         printed = windrow("jobs", *words)

@@ -133,6 +133,9 @@ def retry(
     tag: TagFilter = None,
     error: ErrorFilter = None,
     every: AllOption = False,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Forget what their steps gave back.")
+    ] = False,
     yes: YesOption = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
@@ -140,13 +143,15 @@ def retry(
     """Run failed or cancelled jobs again, with all their attempts: some by id, or all that fit."""
     filters = _filters(queue, kind, state, tenant, group, tag, error)
     if _are_named(job_ids, filters, every):
-        _print_changes(ask(retry_jobs, database, job_ids or []), as_json)
+        changes = ask(retry_jobs, database, job_ids or [], from_start=from_start)
+        _print_changes(changes, as_json)
         return
     filters["state"] = state or [JobState.FAILED]
     if not yes:
         _print_preview(ask(preview_jobs, database, **filters), "retried", as_json)
         return
-    _print_total(ask(retry_all, database, **filters), "retried", as_json)
+    total = ask(retry_all, database, **filters, from_start=from_start)
+    _print_total(total, "retried", as_json)
 
 
 @app.command()

@@ -10,15 +10,14 @@ from windrow.cli.output import (
     DatabaseOption,
     JsonOption,
     age,
+    ask,
     given_options,
     parse_duration,
     print_json,
     print_table,
-    run,
 )
 from windrow.queue.records import LimitInfo
 from windrow.services.limits import list_limits, park_key, remove_limit, set_limit
-from windrow.settings import load_settings
 
 app = typer.Typer(help="List, set and remove limits; park a key.", no_args_is_help=True)
 
@@ -26,11 +25,7 @@ app = typer.Typer(help="List, set and remove limits; park a key.", no_args_is_he
 @app.command("list")
 def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """List keys that have a limit or jobs: what they allow, what is in use, what is held."""
-
-    async def work() -> list[LimitInfo]:
-        return await list_limits(load_settings({"database_url": database}))
-
-    found = run(work())
+    found = ask(list_limits, database)
     if as_json:
         print_json([limit_fields(info) for info in found])
         return
@@ -64,11 +59,7 @@ def set_(
 ) -> None:
     """Say what a key allows, at once; what is left out is not limited."""
     allowed = given_options(active=active, per_second=per_second, burst=burst, weight=weight)
-
-    async def work() -> LimitInfo:
-        return await set_limit(load_settings({"database_url": database}), key, **allowed)
-
-    info = run(work())
+    info = ask(set_limit, database, key, **allowed)
     if as_json:
         print_json(limit_fields(info))
     else:
@@ -78,11 +69,7 @@ def set_(
 @app.command()
 def remove(key: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Limit a key no longer; it is not parked any more either."""
-
-    async def work() -> bool:
-        return await remove_limit(load_settings({"database_url": database}), key)
-
-    was_set = run(work())
+    was_set = ask(remove_limit, database, key)
     if as_json:
         print_json({"key": key, "was_set": was_set})
     else:
@@ -103,11 +90,7 @@ def park(
     """Start no job with this key for a time. Jobs that run go on."""
     if (time is None) != off:
         raise typer.BadParameter("say for how long, as 90s or 30m, or --off")
-
-    async def work() -> LimitInfo:
-        return await park_key(load_settings({"database_url": database}), key, time)
-
-    info = run(work())
+    info = ask(park_key, database, key, time)
     if as_json:
         print_json(limit_fields(info))
     elif info.parked_until is None:

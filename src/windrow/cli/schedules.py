@@ -11,12 +11,12 @@ from windrow.cli.output import (
     DatabaseOption,
     JsonOption,
     age,
+    ask,
     given_options,
     parse_duration,
     parse_json,
     print_json,
     print_table,
-    run,
 )
 from windrow.queue.records import Schedule
 from windrow.services.schedules import (
@@ -27,7 +27,6 @@ from windrow.services.schedules import (
     remove_schedule,
     resume_schedule,
 )
-from windrow.settings import load_settings
 
 app = typer.Typer(help="Add, list, show, pause, resume and remove schedules.", no_args_is_help=True)
 
@@ -90,11 +89,7 @@ def add(
         limits=limit or None,
         max_hold=max_hold,
     )
-
-    async def work() -> Schedule:
-        return await put_schedule(load_settings({"database_url": database}), name, kind, **options)
-
-    schedule = run(work())
+    schedule = ask(put_schedule, database, name, kind, **options)
     if as_json:
         print_json(schedule_fields(schedule))
     else:
@@ -104,11 +99,7 @@ def add(
 @app.command("list")
 def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """List schedules by name, with their next slot and the last one fired."""
-
-    async def work() -> list[Schedule]:
-        return await list_schedules(load_settings({"database_url": database}))
-
-    found = run(work())
+    found = ask(list_schedules, database)
     if as_json:
         print_json([schedule_fields(schedule) for schedule in found])
         return
@@ -132,11 +123,7 @@ def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
 @app.command()
 def show(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Show one schedule: when it fires, and the job it enqueues."""
-
-    async def work() -> Schedule:
-        return await get_schedule(load_settings({"database_url": database}), name)
-
-    fields = schedule_fields(run(work()))
+    fields = schedule_fields(ask(get_schedule, database, name))
     if as_json:
         print_json(fields)
         return
@@ -152,11 +139,7 @@ def show(name: str, database: DatabaseOption = None, as_json: JsonOption = False
 @app.command()
 def pause(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Fire no more slots of a schedule until it is resumed."""
-
-    async def work() -> Schedule:
-        return await pause_schedule(load_settings({"database_url": database}), name)
-
-    schedule = run(work())
+    schedule = ask(pause_schedule, database, name)
     if as_json:
         print_json(schedule_fields(schedule))
     else:
@@ -166,11 +149,7 @@ def pause(name: str, database: DatabaseOption = None, as_json: JsonOption = Fals
 @app.command()
 def resume(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Go on with a schedule's next slot from now; those of the pause are not caught up."""
-
-    async def work() -> Schedule:
-        return await resume_schedule(load_settings({"database_url": database}), name)
-
-    schedule = run(work())
+    schedule = ask(resume_schedule, database, name)
     if as_json:
         print_json(schedule_fields(schedule))
     else:
@@ -180,11 +159,7 @@ def resume(name: str, database: DatabaseOption = None, as_json: JsonOption = Fal
 @app.command()
 def remove(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Remove a schedule. The jobs it has enqueued stay."""
-
-    async def work() -> None:
-        await remove_schedule(load_settings({"database_url": database}), name)
-
-    run(work())
+    ask(remove_schedule, database, name)
     if as_json:
         print_json({"removed": name})
     else:

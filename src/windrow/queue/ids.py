@@ -40,11 +40,6 @@ def is_id(text: str) -> bool:
     return True
 
 
-def normal_id(text: str) -> str:
-    """A UUID in any of its usual spellings as the database has it."""
-    return str(uuid.UUID(text))
-
-
 def plain_id(text: str) -> str:
     """An id as the stores write it, whichever way it was spelled; any other text as it is."""
     return str(uuid.UUID(text)) if is_id(text) else text

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -24,6 +24,7 @@ from windrow.queue.records import (
 LOOK_AHEAD: Final = 100  # jobs at the front of each queue whose kinds are looked at
 MOST_GROUPS: Final = 20
 MOST_ACTIVE: Final = 1_000
+MOST_HELD: Final = 50_000  # held jobs are counted by key up to so many
 PATIENCE_SECONDS: Final = 60.0
 
 
@@ -40,7 +41,8 @@ class Examination:
     limits: Sequence[LimitInfo] = ()
     paused_groups: Sequence[Group] = ()
     active: Sequence[Job] = ()
-    disk: DiskUsage = field(default_factory=lambda: DiskUsage(0, 0, 0, 0, 0))
+    has_counted_held: bool = True  # whether the limits say how many jobs are held
+    disk: DiskUsage | None = None  # measured only if there is a budget
     max_disk_bytes: int | None = None
     polls_because: str | None = None
     skew: float = 0.0
@@ -59,15 +61,18 @@ async def examine(
     vitals = await store.check_health()
     took = time.monotonic() - began
     ahead = (vitals.now - began_at).total_seconds()
+    queues = await queue.queues()
+    counts_held = sum(info.counts.get(JobState.HELD, 0) for info in queues) <= MOST_HELD
     return Examination(
         vitals=vitals,
-        queues=await queue.queues(),
+        queues=queues,
         workers=await queue.workers(),
         ready_kinds=await store.list_ready_kinds(LOOK_AHEAD),
-        limits=await queue.limits(),
+        limits=await store.list_limits(counts_held=counts_held),
+        has_counted_held=counts_held,
         paused_groups=await queue.groups(state="active", is_paused=True, limit=MOST_GROUPS),
         active=await queue.list(state=JobState.ACTIVE, limit=MOST_ACTIVE),
-        disk=await queue.disk_usage(),
+        disk=await queue.disk_usage() if max_disk_bytes else None,
         max_disk_bytes=max_disk_bytes,
         polls_because=await store.check_wake_ups(),
         skew=min(ahead, 0.0) if ahead < 0 else max(0.0, ahead - took),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from windrow.errors import GroupNotFound
-from windrow.queue.ids import is_id, normal_id
+from windrow.queue.ids import is_id, plain_id
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group
 from windrow.services.jobs import EXAMPLES, end_of_beginning, only_one, open_queue
@@ -45,6 +45,6 @@ async def cancel_group(settings: Settings, group_id: str, reason: str) -> Group:
 async def find_group(queue: Queue, text: str) -> str:
     """The id that a person means: a whole one, or the beginning of just one group's."""
     if is_id(text):
-        return normal_id(text)
+        return plain_id(text)
     page = await queue.groups(after=end_of_beginning(text, GroupNotFound), limit=EXAMPLES)
     return only_one(text, [group.id for group in page], GroupNotFound)

@@ -130,18 +130,21 @@ def check_paused_groups(seen: Examination) -> Iterator[Finding]:
 def check_limits(seen: Examination) -> Iterator[Finding]:
     """Keys that keep jobs waiting. That is what they are for."""
     for limit in seen.limits:
+        held = f"{limit.held} jobs are held" if seen.has_counted_held else "many jobs are held"
         if limit.parked_until is not None:
             yield Finding(
                 "note",
                 f"key {limit.key} is parked until {limit.parked_until:%Y-%m-%d %H:%M:%S} UTC",
-                f"somebody asked to start nothing with it until then; {limit.held} jobs are held",
+                f"somebody asked to start nothing with it until then; {held}",
                 "wait, or end it by parking the key until now",
             )
-        elif limit.active is not None and limit.held and limit.in_use >= limit.active:
+        elif limit.active is None or limit.in_use < limit.active:
+            continue
+        elif limit.held or not seen.has_counted_held:
             yield Finding(
                 "note",
                 f"limit {limit.key} is reached",
-                f"{limit.in_use} of {limit.active} are in use and {limit.held} jobs are held",
+                f"{limit.in_use} of {limit.active} are in use and {held}",
                 "wait, or set a higher limit",
             )
 
@@ -231,7 +234,7 @@ def check_connections(seen: Examination) -> Iterator[Finding]:
 
 def check_budget(seen: Examination) -> Iterator[Finding]:
     budget = seen.max_disk_bytes
-    if budget and seen.disk.used > MOST_DISK * budget:
+    if budget and seen.disk and seen.disk.used > MOST_DISK * budget:
         yield Finding(
             "warning",
             f"the database uses {_size(seen.disk.used)} of the {_size(budget)} it may",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from windrow.errors import InvalidJob, JobNotFound, WaitTimeout
-from windrow.queue.ids import is_id, normal_id
+from windrow.queue.ids import is_id, plain_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Opening, Queue
 from windrow.queue.records import Change, ErrorCount, Pruned
@@ -87,11 +87,13 @@ async def preview_jobs(settings: Settings, /, **wanted: Any) -> Preview:
         return Preview(states.total(), False, states, examples)
 
 
-async def retry_jobs(settings: Settings, job_ids: Sequence[str]) -> list[Change]:
+async def retry_jobs(
+    settings: Settings, job_ids: Sequence[str], *, from_start: bool = False
+) -> list[Change]:
     """Run these again. The first that cannot be is an error, and those before it have been."""
     async with open_queue(settings) as queue:
         found = [await find_job(queue, job_id) for job_id in job_ids]
-        return [await queue.retry(job_id) for job_id in found]
+        return [await queue.retry(job_id, from_start=from_start) for job_id in found]
 
 
 async def retry_all(settings: Settings, /, **wanted: Any) -> int:
@@ -155,7 +157,7 @@ async def prune_jobs(settings: Settings, archive: str | None = None) -> Pruned:
 async def find_job(queue: Queue, text: str) -> str:
     """The id that a person means: a whole one, or the beginning of just one job's."""
     if is_id(text):
-        return normal_id(text)
+        return plain_id(text)
     following = end_of_beginning(text, JobNotFound)
     page = await queue.list(after=following, limit=EXAMPLES)
     return only_one(text, [job.id for job in page], JobNotFound)
@@ -167,7 +169,7 @@ def end_of_beginning(text: str, missing: type[Exception]) -> str:
     if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_BEGINNING},{DIGITS - 1}}}", digits):
         raise missing(text)
     following = min(int(digits, 16) + 1, 16 ** len(digits) - 1)
-    return normal_id(f"{following:0{len(digits)}x}".ljust(DIGITS, "0"))
+    return plain_id(f"{following:0{len(digits)}x}".ljust(DIGITS, "0"))
 
 
 def only_one(text: str, ids: Sequence[str], missing: type[Exception]) -> str:

@@ -17,7 +17,7 @@ async def list_limits(settings: Settings) -> list[LimitInfo]:
         return await queue.limits()
 
 
-async def set_limit(settings: Settings, key: str, **allowed: Any) -> LimitInfo:
+async def set_limit(settings: Settings, key: str, /, **allowed: Any) -> LimitInfo:
     """Make or change a limit, by the options of `Queue.set_limit`; the key as it is then."""
     async with open_queue(settings) as queue:
         await queue.set_limit(key, **allowed)

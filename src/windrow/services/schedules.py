@@ -10,7 +10,7 @@ from windrow.services.jobs import open_queue
 from windrow.settings import Settings
 
 
-async def put_schedule(settings: Settings, name: str, kind: str, **options: Any) -> Schedule:
+async def put_schedule(settings: Settings, name: str, kind: str, /, **options: Any) -> Schedule:
     """Make a schedule, or change the one of that name; options are those of `Queue.schedule`."""
     async with open_queue(settings) as queue:
         return await queue.schedule(name, kind, **options)
