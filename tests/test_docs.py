@@ -25,18 +25,32 @@ def test_the_readme_example_runs_as_printed(tmp_path: Path) -> None:
     [example] = fenced(ROOT / "README.md", "python")
     statements = [line for line in example.splitlines() if line.strip()]
     assert len(statements) <= 21
-    printed = subprocess.run(
-        [sys.executable, "-c", example],
-        cwd=tmp_path,
+    printed = run_program(example, tmp_path)
+    assert "<JobState.COMPLETED: 'completed'>: 2" in printed
+    assert "<JobState.READY: 'ready'>: 2" in printed
+    assert (tmp_path / "jobs.db").exists()
+
+
+def test_the_loops_of_ones_own_run_as_printed(tmp_path: Path) -> None:
+    by_lease, by_id = fenced(ROOT / "docs/guides/own-loop.md", "python")
+    assert "<JobState.COMPLETED: 'completed'>: 1" in run_program(by_lease, tmp_path)
+    printed = run_program(by_id, tmp_path)
+    assert "analyze for call 7 of org-1" in printed
+    assert "<JobState.COMPLETED: 'completed'>: 3" in printed
+    assert "<JobState.SCHEDULED: 'scheduled'>: 1" in printed
+
+
+def run_program(text: str, folder: Path) -> str:
+    """What a program prints, which must end well."""
+    return subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=folder,
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
         env=os.environ,
     ).stdout
-    assert "<JobState.COMPLETED: 'completed'>: 2" in printed
-    assert "<JobState.READY: 'ready'>: 2" in printed
-    assert (tmp_path / "jobs.db").exists()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -13,7 +13,7 @@ from tests.faults import FaultyStore
 from windrow import Fail, Job, Lease, NewJob, Queue, Retry, Snooze
 from windrow.clock import FakeClock
 from windrow.errors import InvalidJob, LeaseLost, ResultTooLarge, StoreUnavailable
-from windrow.queue import steps as steps_module
+from windrow.queue import insisting
 from windrow.queue.checks import SizeLimits
 from windrow.queue.outcome import Outcome
 from windrow.queue.store import Store
@@ -21,7 +21,7 @@ from windrow.queue.store import Store
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps_module, "RETRY_WAITS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(insisting, "RETRY_WAITS", (0.0, 0.0, 0.0))
 
 
 class Counting:

@@ -15,9 +15,6 @@ from typing import Final
 
 Backoff = Callable[[int], float]
 
-# Seconds between calls that are repeated when the database is away and it does no harm.
-RETRY_WAITS: Final = (0.1, 0.3, 0.9)
-
 # A doubling per attempt overflows a float after ~1000; no real policy is still growing by then.
 _MOST_DOUBLINGS = 64
 

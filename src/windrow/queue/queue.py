@@ -27,16 +27,17 @@ from windrow.queue.checks import SizeLimits, check_name, to_row
 from windrow.queue.events import Following
 from windrow.queue.grouping import Grouping
 from windrow.queue.ids import new_id
+from windrow.queue.insisting import RETRY_WAITS
 from windrow.queue.job import (
     DEFAULT_PRIORITY,
     Job,
     NewJob,
     OnConflict,
 )
+from windrow.queue.jobqueue import LeasingJobQueue
 from windrow.queue.lease import Lease
 from windrow.queue.limiting import Limiting
 from windrow.queue.limits import make_room
-from windrow.queue.policy import RETRY_WAITS
 from windrow.queue.records import Claim, Inserted, JobRow
 from windrow.queue.retaining import EVENT_SECONDS, Retaining, Upkeep, check_event_retention
 from windrow.queue.scheduling import Scheduling
@@ -219,6 +220,18 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         if not jobs and wait > 0:
             jobs = await self._wait_for_jobs(self._claim, wanted, wait)
         return Lease(self.store, jobs, self._limits)
+
+    def job_queue(
+        self,
+        queues: Sequence[str] | str | None = None,
+        *,
+        kinds: Sequence[str] | None = None,
+        seconds: float = 30,
+        wait: float = 0.0,
+    ) -> LeasingJobQueue:
+        """`claim`, `complete` and `fail` by job id, for one loop of your own: it remembers the
+        leases of what it has claimed and renews them. The options are those of `claim`."""
+        return LeasingJobQueue(self, queues, kinds=kinds, seconds=seconds, wait=wait)
 
     async def _claim(self, wanted: Claim) -> builtins.list[Job]:
         await self._tend_if_due()

@@ -10,20 +10,18 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
-from windrow.errors import LeaseLost, StoreUnavailable
+from windrow.errors import LeaseLost
 from windrow.queue.checks import SizeLimits, check_name, encode_step
 from windrow.queue.codec import clean_text
+from windrow.queue.insisting import insist
 from windrow.queue.job import Job
-from windrow.queue.policy import RETRY_WAITS
 from windrow.queue.records import ProgressReport
 from windrow.queue.store import Store
-
-T = TypeVar("T")
 
 
 class LeasedRun:
@@ -62,7 +60,7 @@ class LeasedRun:
         encoded = encode_step(check_name(name, "step"), value, self._limits).json.decode()
         token = token_of(self._job)
         # The first result stays, so a call whose reply was lost can be repeated.
-        kept = await _insist(lambda: self._store.save_step(self._job.id, token, name, encoded))
+        kept = await insist(lambda: self._store.save_step(self._job.id, token, name, encoded))
         if self._kept is not None:
             self._kept[name] = kept
         return kept
@@ -75,7 +73,7 @@ class LeasedRun:
     async def _find_kept(self) -> dict[str, str]:
         if self._job.runs <= 1:
             return {}
-        steps = await _insist(lambda: self._store.get_steps(self._job.id))
+        steps = await insist(lambda: self._store.get_steps(self._job.id))
         return {step.name: step.result_json for step in steps}
 
     def _lock(self, name: str | None) -> asyncio.Lock:
@@ -111,13 +109,3 @@ def token_of(job: Job) -> str:
     if job.lease_token is None:
         raise LeaseLost(job.id)
     return job.lease_token
-
-
-async def _insist(call: Callable[[], Awaitable[T]]) -> T:
-    """Make a call again that found the database away."""
-    for wait in RETRY_WAITS:
-        try:
-            return await call()
-        except StoreUnavailable:
-            await asyncio.sleep(wait)
-    return await call()

@@ -103,6 +103,8 @@ class Blocking:
         return call
 
     def _wrap(self, result: Any) -> Any:
+        if isinstance(result, Job):
+            block_on(result, self._portal)
         if not isinstance(result, Lease):
             return result
         for job in result.jobs:
@@ -203,6 +205,9 @@ class SyncQueue(Blocking):
     ) -> T:
         """Run an async function that takes a queue, and wait for it: `queue.run(drain, [mail])`."""
         return self._portal.run(function(self._target, *args, **options))
+
+    def job_queue(self, *args: Any, **options: Any) -> Any:
+        return Blocking(self._target.job_queue(*args, **options), self._portal)
 
     def close(self) -> None:
         self._portal.run(self._target.close())
