@@ -165,6 +165,21 @@ async def test_lost_lease_stops_the_handler_and_its_end_is_refused(
     assert (ended.result, ended.crashes) == ("run 2", 1)
 
 
+async def test_jobs_own_short_lease_is_renewed_in_time(queue: Queue) -> None:
+    """The worker's leases are long; this job brought a short one and outlives it."""
+
+    @handler("work")
+    async def work(job: Job) -> str:
+        await asyncio.sleep(2.5)
+        return "in one run"
+
+    async with working(Worker(queue, [work], lease=600)):
+        job = await queue.enqueue("work", lease=1)
+        ended = await queue.wait(job.id, timeout=20)
+
+    assert (ended.result, ended.runs, ended.crashes) == ("in one run", 1, 0)
+
+
 async def test_stopping_worker_lets_running_handlers_end(queue: Queue) -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
 

@@ -24,7 +24,12 @@ def worker(
     ] = None,
     concurrency: Annotated[int, typer.Option(help="Handlers at once, in each process.")] = 10,
     processes: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
-    lease: Annotated[str, typer.Option(help="How long a silent worker is believed alive.")] = "30s",
+    lease: Annotated[
+        str | None, typer.Option(help="How long a silent worker is believed alive. [default: 30s]")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Timings: nuq, crawl, unified or processing.")
+    ] = None,
     grace: Annotated[str, typer.Option(help="How long handlers may go on at the end.")] = "30s",
     max_memory: Annotated[
         int | None, typer.Option(metavar="MIB", help="Begin afresh above so many MiB.")
@@ -51,7 +56,8 @@ def worker(
                 until_idle=until_idle,
                 queues=queues.split(",") if queues else None,
                 concurrency=concurrency,
-                lease=parse_duration(lease),
+                lease=parse_duration(lease) if lease else None,
+                preset=preset,
                 grace=parse_duration(grace),
                 max_memory=max_memory * MIB if max_memory else None,
                 name=name,
@@ -60,7 +66,9 @@ def worker(
     arguments = [
         *found,
         *(["--queues", queues] if queues else []),
-        *("--concurrency", str(concurrency), "--lease", lease, "--grace", grace),
+        *("--concurrency", str(concurrency), "--grace", grace),
+        *(["--lease", lease] if lease else []),
+        *(["--preset", preset] if preset else []),
         *(["--max-memory", str(max_memory)] if max_memory else []),
         *(["--until-idle"] if until_idle else []),
         *(["--verbose"] if verbose else []),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from windrow.queue.store import Store
 from windrow.worker.runs import Run, Runs, Stage, Stop
@@ -13,20 +14,43 @@ from windrow.worker.service import Service
 logger = logging.getLogger(__name__)
 
 
+# A lease is renewed so many times before it would run out.
+RENEWALS: Final = 4
+
+
 class Heartbeat(Service):
+    """`lease` is that of jobs which have none of their own and whose handler has none."""
+
     def __init__(
-        self, store: Store, runs: Runs, seconds: float, stop: Callable[[Run, Stop], None]
+        self, store: Store, runs: Runs, lease: int, stop: Callable[[Run, Stop], None]
     ) -> None:
         super().__init__()
         self._store = store
         self._runs = runs
-        self._seconds = seconds
+        self._lease = lease
         self._stop = stop
+        self._pause = lease / RENEWALS
+
+    def notice(self, run: Run) -> None:
+        """A job was claimed; if its lease is shorter than the pause we are in, end the pause."""
+        if self._seconds_of(run) < self._pause:
+            self.wake()
 
     async def run_once(self) -> float:
+        await self._renew()
+        self._pause = min(map(self._seconds_of, self._runs), default=self._lease / RENEWALS)
+        return self._pause
+
+    def _seconds_of(self, run: Run) -> float:
+        """How often the lease of a run is renewed."""
+        if run.job.lease_seconds is not None:
+            return run.job.lease_seconds / RENEWALS
+        return run.handler.heartbeat or (run.handler.lease or self._lease) / RENEWALS
+
+    async def _renew(self) -> None:
         believed = [run for run in self._runs if run.stage is not Stage.ENDED]
         if not self._runs.tokens():
-            return self._seconds
+            return
         renewal = await self._store.extend_leases(self._runs.tokens())
         for run in believed:
             # One that has ended meanwhile is the completer's: the database tells it whose it was.
@@ -38,4 +62,3 @@ class Heartbeat(Service):
             elif run.job.id in renewal.stopping:
                 run.job.stop_as = renewal.stopping[run.job.id]
                 self._stop(run, Stop.ASKED)
-        return self._seconds

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from windrow.errors import ConfigError
+
 
 @dataclass(frozen=True, slots=True)
 class Preset:
@@ -28,3 +30,11 @@ PRESETS: Final[dict[str, Preset]] = {
     # min(600, 30 · 2^attempts) seconds between five runs.
     "processing": Preset(max_attempts=5, backoff="processing"),
 }
+
+
+def find_preset(name: str | None) -> Preset:
+    if name is None:
+        return Preset()
+    if name not in PRESETS:
+        raise ConfigError(f"no preset named {name!r}; there are: {', '.join(sorted(PRESETS))}")
+    return PRESETS[name]

@@ -30,7 +30,7 @@ from windrow.queue.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT
 from windrow.queue.kinds import Kind, declare
 from windrow.queue.policy import Backoff
 from windrow.queue.policy import backoff as backoff_policy
-from windrow.worker.presets import PRESETS, Preset
+from windrow.worker.presets import find_preset
 
 Run = Literal["async", "thread", "process"]
 _PLAIN: Final = (inspect.Parameter.empty, Any, object, dict)
@@ -100,7 +100,7 @@ def handler(
     """
     frame = sys._getframe(1)
     nearby = {**frame.f_globals, **frame.f_locals}
-    timings = _preset(preset)
+    timings = find_preset(preset)
 
     def make(function: Callable[..., Any]) -> Handler:
         made = Handler(
@@ -152,14 +152,6 @@ def _flatten(handlers: Iterable[Handler | ModuleType]) -> Iterable[Handler]:
             yield from (value for value in vars(one).values() if isinstance(value, Handler))
         else:
             raise ConfigError(f"{one!r} is not a handler: decorate it with @handler('kind')")
-
-
-def _preset(name: str | None) -> Preset:
-    if name is None:
-        return Preset()
-    if name not in PRESETS:
-        raise ConfigError(f"no preset named {name!r}; there are: {', '.join(sorted(PRESETS))}")
-    return PRESETS[name]
 
 
 def _way_to_run(function: Callable[..., Any], asked: Run | None) -> Run:

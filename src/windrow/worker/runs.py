@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -48,6 +48,7 @@ class Runs:
         self._runs: dict[tuple[str, str], Run] = {}
         self._latest: dict[str, Run] = {}
         self._left = asyncio.Event()  # one of them was removed
+        self.noticed_by: Callable[[Run], None] = lambda run: None  # of those that are added
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -60,6 +61,7 @@ class Runs:
         former = self._latest.get(run.job.id)
         self._latest[run.job.id] = run
         self._runs[run.job.id, run.token] = run
+        self.noticed_by(run)
         return former
 
     def remove(self, run: Run) -> None:

@@ -52,8 +52,8 @@ class Watchdog:
             still = time.monotonic() - ticked_at
             if still >= self._stall_seconds and ticked_at != reported_at:
                 reported_at = ticked_at  # each stall is told once
-                self.stalls += 1
                 self._report(still)
+                self.stalls += 1
 
     def _report(self, still: float) -> None:
         frame = sys._current_frames().get(self._loop_thread)

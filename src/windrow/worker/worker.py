@@ -31,6 +31,7 @@ from windrow.worker.leader import Leader
 from windrow.worker.memory import MemoryGuard
 from windrow.worker.observers import Observer, Observers
 from windrow.worker.presence import Presence
+from windrow.worker.presets import find_preset
 from windrow.worker.promoter import Promoter
 from windrow.worker.pruner import Pruner
 from windrow.worker.registry import Handler, by_kind
@@ -47,8 +48,6 @@ DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_LEASE: Final = 30
 DEFAULT_GRACE: Final = 30.0
 DEFAULT_RESCUE: Final = 1.0
-# A lease is renewed so many times before it would run out.
-RENEWALS: Final = 4
 # How long a handler that was told to stop may take, and the last outcomes to be written.
 STOP_SECONDS: Final = 5.0
 # How long held jobs may not move before a worker that runs until it is idle leaves them.
@@ -62,7 +61,8 @@ class Worker:
     It takes the kinds its handlers know, from all queues or from those named; jobs of other kinds
     are left for others. `lease` is how many seconds a job is believed to be in work without a sign
     of life: a worker that dies is replaced after that. `grace` is how long running handlers may go
-    on when the worker is told to stop. Above `max_memory` bytes it stops by itself, and
+    on when the worker is told to stop. `preset` names the lease, and how often lost jobs are looked
+    for, of the queue somebody comes from. Above `max_memory` bytes it stops by itself, and
     `was_recycled` says that this was why.
     """
 
@@ -74,9 +74,10 @@ class Worker:
         concurrency: int = DEFAULT_CONCURRENCY,
         queues: Sequence[str] | str | None = None,
         tenants: Sequence[str] | None = None,
-        lease: float = DEFAULT_LEASE,
+        lease: float | None = None,
         grace: float = DEFAULT_GRACE,
-        rescue_every: float = DEFAULT_RESCUE,
+        rescue_every: float | None = None,
+        preset: str | None = None,
         max_memory: int | None = None,
         maintain: bool = True,
         name: str | None = None,
@@ -87,9 +88,11 @@ class Worker:
         self._concurrency = checks.check_integer(concurrency, "concurrency", 1)
         self._queues = checks.check_names(queues, "queue")
         self._tenants = checks.check_names(tenants, "tenant")
-        self._lease = checks.check_lease(lease) or DEFAULT_LEASE
+        timings = find_preset(preset)
+        self._lease = checks.check_lease(lease) or timings.lease or DEFAULT_LEASE
         self._grace = checks.check_seconds(grace, "grace") or 0.0
-        self._rescue_every = checks.check_seconds(rescue_every, "rescue_every") or DEFAULT_RESCUE
+        rescue = checks.check_seconds(rescue_every, "rescue_every")
+        self._rescue_every = rescue or timings.rescue or DEFAULT_RESCUE
         self._max_memory = max_memory
         self._maintains = maintain
         self.was_recycled = False
@@ -138,7 +141,8 @@ class Worker:
         self._claimer = Claimer(store, self._wanted(), limits, self._executor, self._observers)
         self._completer.claimer = self._claimer
         self._presence = Presence(store, self._describe(), self._runs.running)
-        heartbeat = Heartbeat(store, self._runs, self._heartbeat_seconds(), self._executor.stop)
+        heartbeat = Heartbeat(store, self._runs, self._lease, self._executor.stop)
+        self._runs.noticed_by = heartbeat.notice
         self._leader = Leader(store, self.id)
         self._services: list[Service] = [
             self._claimer,
@@ -174,14 +178,6 @@ class Worker:
                 kind: one.lease for kind, one in self._handlers.items() if one.lease is not None
             },
         )
-
-    def _heartbeat_seconds(self) -> float:
-        """Often enough for the shortest lease of all."""
-        each = [
-            one.heartbeat or (one.lease or self._lease) / RENEWALS
-            for one in self._handlers.values()
-        ]
-        return min(*each, self._lease / RENEWALS)
 
     def _describe(self) -> WorkerRow:
         return WorkerRow(

@@ -1,0 +1,141 @@
+"""How a worker claims and acknowledges: no more than it can start soon, and both in one go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from windrow import Job, NewJob, Queue, Worker, handler
+from windrow.queue.job import JobState
+from windrow.queue.records import Claim, Finish, Finished
+from windrow.queue.store import Store
+
+
+class Spy:
+    """Passes everything on to a store and remembers the claims and the ends."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.claims: list[tuple[int, int]] = []  # asked for, got
+        self.fused: list[tuple[int, int]] = []  # ends written, got in the same call
+        self.ends: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def claim_jobs(self, claim: Claim) -> list[Job]:
+        jobs = await self._store.claim_jobs(claim)
+        self.claims.append((claim.limit, len(jobs)))
+        return jobs
+
+    async def finish_jobs(
+        self, finishes: Sequence[Finish], *, claim: Claim | None = None, tx: Any = None
+    ) -> Finished:
+        finished = await self._store.finish_jobs(finishes, claim=claim, tx=tx)
+        self.ends.append(len(finishes))
+        if claim is not None:
+            self.fused.append((len(finishes), len(finished.claimed)))
+        return finished
+
+
+def spied(store: Store) -> tuple[Spy, Queue]:
+    spy = Spy(store)
+    return spy, Queue(spy)
+
+
+async def test_slow_jobs_are_claimed_only_as_many_as_can_run(store: Store) -> None:
+    """Others could have the rest."""
+    queue = Queue(store)
+    gate = asyncio.Event()
+    running = asyncio.Semaphore(0)
+
+    @handler("work")
+    async def work(job: Job) -> None:
+        running.release()
+        await gate.wait()
+
+    await queue.enqueue_many([NewJob("work") for _ in range(50)])
+    worker = Worker(queue, [work], concurrency=4)
+    task = asyncio.create_task(worker.run(until_idle=True))
+    for _ in range(4):
+        await running.acquire()
+
+    counts = await queue.counts()
+    assert (counts[JobState.ACTIVE], counts[JobState.READY]) == (4, 46)
+    gate.set()
+    await task
+    assert (await queue.counts())[JobState.COMPLETED] == 50
+
+
+async def test_outcomes_are_written_together_and_the_next_jobs_claimed_with_them(
+    store: Store,
+) -> None:
+    spy, queue = spied(store)
+
+    @handler("work")
+    async def work(job: Job) -> None: ...
+
+    await queue.enqueue_many([NewJob("work") for _ in range(1000)])
+    await Worker(queue, [work], concurrency=50).run(until_idle=True)
+
+    assert sum(spy.ends) == 1000
+    assert len(spy.ends) < 100  # far from one by one
+    assert sum(got for _, got in spy.fused) > 500  # most came with an acknowledgement
+
+
+async def test_single_outcome_does_not_wait_for_others(store: Store) -> None:
+    queue = Queue(store)
+    gate = asyncio.Event()
+
+    @handler("quick")
+    async def quick(job: Job) -> str:
+        return "at once"
+
+    @handler("slow")
+    async def slow(job: Job) -> None:
+        await gate.wait()
+
+    await queue.enqueue("slow")
+    worker = Worker(queue, [quick, slow])
+    task = asyncio.create_task(worker.run())
+    job = await queue.enqueue("quick")
+    assert (await queue.wait(job.id, timeout=20)).result == "at once"
+    gate.set()
+    worker.stop()
+    await task
+
+
+async def test_priorities_are_kept_between_queues(queue: Queue) -> None:
+    """A7, U5: whatever the queue, the most urgent job first."""
+    order: list[int] = []
+
+    @handler("work")
+    async def work(job: Job, payload: int) -> None:
+        order.append(payload)
+
+    for priority in (1, 9, 5, 7, 3):
+        await queue.enqueue("work", priority, queue=f"q{priority}", priority=priority)
+    await Worker(queue, [work], concurrency=1).run(until_idle=True)
+
+    assert order == [9, 7, 5, 3, 1]
+
+
+async def test_limits_hold_while_a_worker_runs(queue: Queue) -> None:
+    """N6: at most two of the tenant's jobs at once, all of them in the end."""
+    running, most = 0, 0
+
+    @handler("work", limits=["tenant:1"])
+    async def work(job: Job) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.002)
+        running -= 1
+
+    await queue.set_limit("tenant:1", active=2)
+    await queue.enqueue_many([NewJob("work") for _ in range(30)])
+    await Worker(queue, [work], concurrency=10).run(until_idle=True)
+
+    assert most == 2
+    assert (await queue.counts())[JobState.COMPLETED] == 30
