@@ -201,6 +201,17 @@ async def test_who_waits_for_many_jobs_is_woken_by_each(
             assert await bell.wait(LONG)
 
 
+async def test_who_reads_events_is_woken_by_new_work_and_by_ends(
+    store: Store, open_another: OpenAnother
+) -> None:
+    other = await open_another()
+    async with store.listen_for_events() as bell:
+        job = await add_and_claim(other)
+        assert await bell.wait(LONG)
+        await complete(other, job)
+        assert await bell.wait(LONG)
+
+
 async def test_a_broker_that_is_away_fails_nothing_and_is_complained_of_once(
     store_url: str, caplog: pytest.LogCaptureFixture, unused_tcp_port: int
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.queue.bells import Wish, end_of, work_in
+from windrow.queue.bells import Wish, any_event, end_of, work_in
 from windrow.queue.rabbitmq import news
 from windrow.queue.rabbitmq.news import Letter, News, keys_of, work_key
 from windrow.queue.rabbitmq.notifier import parse_address
@@ -42,6 +42,8 @@ def test_a_letter_reaches_all_who_wish_for_something_in_it() -> None:
     for wish in (work_in(["c"]), end_of(["2"]), Wish()):
         assert not keys & keys_of(wish), wish
     assert not set(Letter("me", (), ("1",)).keys()) & keys_of(work_in(None))
+    for letter in (Letter("me", ("a",)), Letter("me", (), ("1",))):
+        assert set(letter.keys()) & keys_of(any_event())
 
 
 def test_names_make_keys_that_fit_and_differ() -> None:

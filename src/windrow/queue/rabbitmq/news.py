@@ -78,7 +78,10 @@ def end_key(job_id: str) -> str:
 
 
 def keys_of(wish: Wish) -> frozenset[str]:
-    """The keys by which all that is wished comes."""
+    """The keys by which all that is wished comes. Of events only those are told that somebody else
+    may wait for too; who reads events finds the others when it looks."""
+    if wish.events:
+        return frozenset({ANY_WORK, ANY_END})
     if wish.queues is None:
         work = {ANY_WORK}
     else:
