@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from windrow.queue.job import FINAL, UNCLAIMED, JobState
 from windrow.queue.limits import Held, Limit, choose_jobs
-from windrow.queue.records import FOREVER, Finish, GroupRow, JobRow, LimitRow
+from windrow.queue.records import FOREVER, Finish, GroupRow, JobRow, LimitRow, OnFull
 
 S = JobState
 DAY = timedelta(days=1)
@@ -99,6 +99,7 @@ class Model:
     left: set[str] = field(default_factory=set)  # groups that a live member left in this verb
     retention: dict[tuple[str, str], int | None] = field(default_factory=dict)  # by queue, state
     limits: dict[str, Limit] = field(default_factory=dict)
+    bounds: dict[str, tuple[int, OnFull]] = field(default_factory=dict)
 
     # inserting
 
@@ -213,6 +214,20 @@ class Model:
         if run_at > self.now:
             return S.SCHEDULED
         return S.HELD if limits else S.READY
+
+    def keep_bounds(self, rows: Iterable[JobRow], outcomes: Iterable[tuple[str, str]]) -> None:
+        """After an insert: a queue that became too deep by it refuses all, or drops the oldest of
+        its least urgent jobs."""
+        taken = zip(rows, outcomes, strict=True)
+        added = {row.queue for row, (outcome, _) in taken if outcome == "inserted"}
+        for queue in sorted(added & self.bounds.keys()):
+            max_depth, on_full = self.bounds[queue]
+            waiting = [job for job in self.live() if job.state in UNCLAIMED and job.queue == queue]
+            surplus = max(0, len(waiting) - max_depth)
+            if surplus and on_full != "drop_oldest":
+                raise Refused("QueueFull")
+            worst = sorted(waiting, key=lambda job: (job.priority, job.order[1]))
+            self._cancel_all(worst[:surplus])
 
     # claiming
 
@@ -445,6 +460,18 @@ class Model:
         self._touch(job.group, is_left=job.is_live)
         return True
 
+    def edit_limits(self, job: MJob, limits: tuple[str, ...], max_hold: int | None) -> bool:
+        """Whether its state allows it."""
+        if job.state not in UNCLAIMED and job.state not in (S.FAILED, S.CANCELLED):
+            return False
+        has_moved = limits != job.limits and not job.is_follower
+        job.limits, job.max_hold = limits, max_hold if limits else None
+        if has_moved and job.state in (S.READY, S.HELD, S.SCHEDULED):
+            if job.state == S.READY and limits:
+                job.run_at = max(job.run_at, self.now)
+            job.state = self.due_state(job.run_at, limits)
+        return True
+
     # limits
 
     def is_parked(self, key: str) -> bool:
@@ -479,6 +506,26 @@ class Model:
         ready = [job for job in self.live() if job.state == S.READY and row.key in job.limits]
         for job in sorted(ready, key=lambda job: job.order, reverse=True)[:surplus]:
             job.state = S.HELD
+
+    def remove_limit(self, key: str) -> None:
+        """What is set is forgotten; the turn is kept."""
+        if key in self.limits:
+            self.limits[key] = Limit(key, turn=self.limits[key].turn)
+
+    def prune_limits(self) -> int:
+        """Forget keys with nothing set that nobody uses; how many."""
+        in_use = {
+            key for job in self.live() if job.state in (S.READY, S.ACTIVE) for key in job.limits
+        }
+        used = in_use | self.held().keys()
+        idle = [
+            key
+            for key, limit in self.limits.items()
+            if not limit.is_set and not self.is_parked(key) and key not in used
+        ]
+        for key in idle:
+            del self.limits[key]
+        return len(idle)
 
     def _evaluate(self, key: str) -> Limit:
         """A key with what it has in use now, refilled."""
