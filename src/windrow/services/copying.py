@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from windrow.errors import ConfigError
-from windrow.queue.copying import CopyStore, Parcel, QueueRow, Receipt, add_checksums, new_number
+from windrow.queue.admitting import add_checksums
+from windrow.queue.copying import CopyStore, Parcel, QueueRow, Receipt, new_number
 from windrow.queue.job import JobState
 from windrow.queue.records import JobFilter, Retention
 from windrow.queue.store import open_store

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +12,6 @@ from windrow.errors import StoreError
 from windrow.queue.copying import (
     JOBS_AT_ONCE,
     PARCEL_BYTES,
-    Admission,
     CopiedGroup,
     CopiedJob,
     CopiedSchedule,
@@ -21,12 +19,8 @@ from windrow.queue.copying import (
     Parcel,
     QueueRow,
     Receipt,
-    admit,
-    blob_hash,
-    confirm,
     decode_item,
     encode_item,
-    groups_named,
     item_id,
     new_number,
     pack_job,
@@ -35,7 +29,8 @@ from windrow.queue.copying import (
 )
 from windrow.queue.postgres.changing import delete_blobs
 from windrow.queue.postgres.looking import read_jobs, read_steps
-from windrow.queue.postgres.rows import Row, as_json, columns
+from windrow.queue.postgres.receiving import take_in
+from windrow.queue.postgres.rows import Row, as_json
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
 
@@ -96,7 +91,7 @@ class Copying(Verbs):
             parcel = _parcel(number, await work.run("lock_parcel", parcel=number))
             if parcel is None:
                 return Receipt()
-            receipt = await _take_in(work, parcel)
+            receipt = await take_in(work, parcel)
             await _drop(work, number, receipt.refused)
             return receipt
 
@@ -108,7 +103,7 @@ class Copying(Verbs):
         async def do(work: Work) -> Receipt:
             if former := await work.run("find_receipt", parcel=parcel.id):
                 return msgspec.json.decode(former[0]["receipt"], type=Receipt)
-            receipt = await _take_in(work, parcel)
+            receipt = await take_in(work, parcel)
             await work.run("add_receipt", parcel=parcel.id, receipt=as_json(receipt))
             return receipt
 
@@ -272,55 +267,6 @@ async def _drop(work: Work, number: str, kept: Collection[str]) -> None:
         values = {"next": new_number(), "items": sorted(kept)}
         await work.run("keep_items", parcel=number, **values)
     await work.run("drop_parcel", parcel=number)
-
-
-async def _take_in(work: Work, parcel: Parcel) -> Receipt:
-    admission = await _admit(work, parcel)
-    await work.run("import_groups", rows=as_json(admission.groups))
-    await work.run("import_schedules", rows=as_json(admission.schedules))
-    await _write_jobs(work, admission.jobs)
-    found = await read_jobs(work.run, [job.id for job in admission.jobs])
-    return confirm(parcel, admission, found.values())
-
-
-async def _admit(work: Work, parcel: Parcel) -> Admission:
-    keys = sorted({job.unique for job in parcel.jobs if job.unique is not None})
-    holders: defaultdict[tuple[str | None, str], dict[bool, str]] = defaultdict(dict)
-    for row in await work.run("find_keys", keys=keys):
-        holders[row["tenant"], row["unique_key"]][row["is_follower"]] = str(row["id"])
-    jobs = await work.run("get_states", ids=[job.id for job in parcel.jobs])
-    groups = await work.run("find_groups", ids=groups_named(parcel))
-    return admit(
-        parcel,
-        known={str(row["id"]) for row in jobs},
-        groups={str(row["id"]) for row in groups},
-        schedules={row["name"] for row in await work.run("list_schedules")},
-        holders=holders,
-    )
-
-
-async def _write_jobs(work: Work, jobs: Sequence[CopiedJob]) -> None:
-    if not jobs:
-        return
-    hashes = [blob_hash(job.result) for job in jobs]
-    blobs = {
-        name: (job.result or "").encode()
-        for name, job in zip(hashes, jobs, strict=True)
-        if name is not None
-    }
-    if blobs:
-        await work.run("add_blobs", hashes=list(blobs), bodies=list(blobs.values()))
-    rows = [
-        msgspec.structs.replace(job, errors=(), steps=(), result=None if large else job.result)
-        for job, large in zip(jobs, hashes, strict=True)
-    ]
-    await work.run("import_jobs", rows=as_json(rows), ids=[job.id for job in jobs], hashes=hashes)
-    await work.add_errors([(job.id, error) for job in jobs for error in job.errors])
-    steps = [(job.id, s.name, s.at, s.result_json) for job in jobs for s in job.steps]
-    ids, names, times, results = columns(steps, 4)
-    await work.run("add_steps", ids=ids, names=names, times=times, results=results)
-    await work.run("raise_sequence", seq=max(job.place for job in jobs))
-    work.ready_queues |= {job.queue for job in jobs}
 
 
 def _read_group(row: Row, unit: str) -> CopiedGroup:

@@ -64,6 +64,7 @@ from windrow.queue.sqlite import (
     limiting,
     looking,
     pruning,
+    receiving,
     registering,
     scheduling,
     schema,
@@ -398,16 +399,16 @@ class SqliteStore:
         return await self._read(lambda work: copying.read_parcel(work, number))
 
     async def receive_parcel(self, parcel: Parcel) -> Receipt:
-        return await self._write(lambda work: copying.receive_parcel(work, parcel))
+        return await self._write(lambda work: receiving.receive_parcel(work, parcel))
 
     async def drop_parcel(self, number: str, kept: Collection[str]) -> None:
         await self._write(lambda work: copying.drop_parcel(work, number, kept))
 
     async def has_received(self, number: str) -> bool:
-        return await self._read(lambda work: copying.has_received(work, number))
+        return await self._read(lambda work: receiving.has_received(work, number))
 
     async def add_queues(self, rows: Sequence[QueueRow]) -> None:
-        await self._write(lambda work: copying.add_queues(work, rows))
+        await self._write(lambda work: receiving.add_queues(work, rows))
 
     # Workers
 
