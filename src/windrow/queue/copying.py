@@ -5,9 +5,9 @@ nobody can run what is in it. The target takes it in and notes its number in one
 parcel that is handed over again changes nothing. Then the source drops it from the outbox. Whoever
 is killed in between leaves a parcel that the next copy hands over again.
 
-Jobs that belong together (a group, its root, groups of its members) are one unit: all of it is taken
-out at once, or stays. A large one is several parcels. The first brings the groups, whose counts
-include what is still on its way, so that they cannot end before all of it has come.
+Jobs that belong together (a group, its root, groups of its members) are one unit: it is taken out
+at once, or stays. A large one is several parcels. The first brings the groups, whose counts include
+what is still on its way, so that they cannot end before all of it has come.
 
 Steps travel with their job. Workers, leaders and sleepers do not move:
 they tell the database they are on that they are there. Nor do events: a cursor is a place in the
