@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -72,21 +71,3 @@ async def test_a_handler_in_a_thread_writes_in_the_jobs_transaction(
         assert (await queue.counts())[JobState.COMPLETED] == 1
     with connect(store_name, store_url) as connection:
         assert connection.execute("SELECT n FROM mine").fetchall() == [(7,)]
-
-
-@handler("in-a-process", run="process")
-def in_a_process(job: Job) -> int:
-    with pytest.raises(Exception, match="has no lease here"):
-        job.step("a", lambda: 1)
-    return os.getpid()
-
-
-async def test_a_handler_in_a_process_of_its_own_is_told_that_it_has_no_steps(
-    store_url: str,
-) -> None:
-    async with Queue.open(store_url) as queue:
-        made = await queue.enqueue("in-a-process")
-        await Worker(queue, [in_a_process]).run(until_idle=True)
-        job = await queue.get(made.id)
-    assert (job.state, job.errors) == (JobState.COMPLETED, [])
-    assert job.result != os.getpid()

@@ -204,6 +204,6 @@ class Job:
         if self.leased_run is None:
             raise InvalidJob(
                 f"job {self.id} has no lease here, so no steps and no progress: it was read, not "
-                "claimed, or its handler runs in a process of its own"
+                "claimed"
             )
         return self.leased_run
