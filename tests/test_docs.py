@@ -26,9 +26,14 @@ def test_the_readme_example_runs_as_printed(tmp_path: Path) -> None:
     statements = [line for line in example.splitlines() if line.strip()]
     assert len(statements) <= 21
     printed = run_program(example, tmp_path)
+    assert "{'path': 'cat.png'}" in printed
     assert "<JobState.COMPLETED: 'completed'>: 2" in printed
-    assert "<JobState.READY: 'ready'>: 2" in printed
     assert (tmp_path / "jobs.db").exists()
+
+
+def test_the_worker_of_the_guide_runs_as_printed(tmp_path: Path) -> None:
+    [example] = fenced(ROOT / "docs/guides/workers.md", "python")
+    assert "indexed ['0.png', '1.png', '2.png']" in run_program(example, tmp_path)
 
 
 def test_the_loops_of_ones_own_run_as_printed(tmp_path: Path) -> None:

@@ -1,10 +1,14 @@
-"""A short tour of the queue: jobs are enqueued, claimed, retried and finished before one's eyes."""
+"""A short tour: jobs are enqueued, run by a worker, retried and finished before one's eyes."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from windrow.queue.ids import new_id
 from windrow.queue.job import Job, NewJob
-from windrow.queue.lease import Lease
 from windrow.queue.queue import Queue
+from windrow.worker.registry import handler
+from windrow.worker.worker import Worker
 
 DEMO_QUEUE = "demo"
 
@@ -16,6 +20,19 @@ PAGES = [
 ]
 
 
+@handler("demo.fetch", queue=DEMO_QUEUE, max_attempts=2, backoff="none")
+async def fetch(job: Job, payload: dict[str, Any]) -> dict[str, Any]:
+    """One page has no title: it fails until its attempts are used up."""
+    if payload["title"] is None:
+        raise LookupError("404 Not Found")
+    return {"title": payload["title"], "words": len(payload["title"].split())}
+
+
+@handler("demo.report", queue=DEMO_QUEUE)
+def report(job: Job) -> dict[str, str]:
+    return {"note": "the finish job of the group ran once"}
+
+
 async def demo_database(url: str) -> list[Job]:
     """Run the demo on this database, made first if it is new."""
     async with Queue.open(url, migrate=True) as queue:
@@ -23,36 +40,20 @@ async def demo_database(url: str) -> list[Job]:
 
 
 async def run_demo(queue: Queue) -> list[Job]:
-    """Enqueue a few pages as a group, work through them, and return every job as it ended."""
-    group = await queue.create_group(then=NewJob("demo.report", queue=DEMO_QUEUE))
-    enqueued = await queue.enqueue_many(
-        [
-            NewJob(
-                "demo.fetch",
-                {"url": url, "title": title},
-                queue=DEMO_QUEUE,
-                group=group.id,
-                priority=8 if url.endswith("/") else 5,
-                max_attempts=2,
-            )
-            for url, title in PAGES
-        ]
-    )
-    ids = [job.id for job in enqueued]
-    while lease := await queue.claim([DEMO_QUEUE], limit=3, worker="demo"):
-        for job in lease.jobs:
-            ids.append(job.id)
-            await _work(lease, job)
-    found = await queue.get_many(ids)
+    """Enqueue a few pages as a group, let a worker run them, and return every job as it ended."""
+    end = NewJob("demo.report", id=new_id())
+    group = await queue.create_group(then=end)
+    pages = [
+        NewJob(
+            "demo.fetch",
+            {"url": url, "title": title},
+            group=group.id,
+            priority=8 if url.endswith("/") else 5,
+        )
+        for url, title in PAGES
+    ]
+    enqueued = await queue.enqueue_many(pages)
+    worker = Worker(queue, [fetch, report], queues=[DEMO_QUEUE], name="demo", maintain=False)
+    await worker.run(until_idle=True)
+    found = await queue.get_many([*(job.id for job in enqueued), str(end.id)])
     return sorted(found.values(), key=lambda job: job.seq)
-
-
-async def _work(lease: Lease, job: Job) -> None:
-    """What a handler would do: one page has no title and fails until its attempts are used up."""
-    if job.kind != "demo.fetch":
-        await lease.complete(job, {"note": "the finish job of the group ran once"})
-    elif job.payload["title"] is None:
-        await lease.fail(job, "404 Not Found", retry_in=0)
-    else:
-        words = len(job.payload["title"].split())
-        await lease.complete(job, {"title": job.payload["title"], "words": words})
