@@ -139,6 +139,7 @@ class Finishing(Verbs):
         )
 
     async def _finish_plain(self, finishes: Sequence[Finish], claim: Claim | None) -> Finished:
+        finishes = sorted(finishes, key=lambda finish: finish.id)  # the order rows are locked in
         values = {
             "ids": [finish.id for finish in finishes],
             "tokens": [finish.token for finish in finishes],
@@ -236,6 +237,8 @@ async def end_runs(work: Work, finishes: Sequence[Finish]) -> Ends:
     """Write the ends of runs, each if its token is good. What follows is left to be settled."""
     given = {f.id.lower(): f for f in finishes if is_id(f.id) and is_id(f.token)}
     results = await _keep_blobs(work, given.values())
+    if len(given) > 1:
+        await work.run("lock_jobs", ids=sorted(given))
     accepted = await _wait(work, given.values(), results)
     accepted |= await _end(work, [f for i, f in given.items() if i not in accepted], results)
     accepted |= await _return(work, given.values())

@@ -1,7 +1,7 @@
 """New jobs: written once, for our own connections and for any that a caller brings.
 
-Most rows collide with nothing and are inserted by one statement. What is left over is resolved by
-its mode in rounds: in each, the first row of every unique key that is not settled yet. A holder
+Most rows collide with nothing and are inserted by one statement. The others are resolved by
+their modes in rounds: in each, the first row of every unique key that is not settled yet. A holder
 that vanishes between two statements means that the row is inserted again.
 """
 
@@ -98,7 +98,8 @@ class _Inserter:
 
     async def insert_all(self) -> None:
         await self.settle_repeated()
-        await self.insert(self.unsettled)
+        plain = [place for place in self.unsettled if not self._rows[place].unique]
+        await self._settle_keys(plain)
         keys = Counter(_key(row) for row in self._rows)
         for _ in range(max(keys.values(), default=0) + _SPARE_ROUNDS):
             if not self.unsettled:
@@ -155,13 +156,17 @@ class _Inserter:
             self.insertion.outcomes[place] = to_inserted(row, "existing")
         return known
 
-    async def _settle_keys(self) -> None:
-        """One round: every key's holder is looked at once, and changed at most once."""
+    async def _settle_keys(self, plain: Sequence[int] = ()) -> None:
+        """One round: every key's holder is looked at once, and changed at most once. Rows without a
+        key come in with those whose key is free, in the order given.
+
+        An insert waits for whoever is just freeing its key, and if that one waits for a key of ours
+        neither gets on. So a holder that is seen is dealt with as it is; and rows are locked, to be
+        replaced, before the first key is taken, as everywhere."""
         by_key: defaultdict[tuple[str | None, str], list[int]] = defaultdict(list)
         for place in self.unsettled:
-            by_key[_key(self._rows[place])].append(place)
-        if not by_key:
-            return
+            if self._rows[place].unique is not None:
+                by_key[_key(self._rows[place])].append(place)
         holders = await self._find_holders([places[0] for places in by_key.values()])
         steps: defaultdict[str, list[int]] = defaultdict(list)
         firsts: dict[int, Row | None] = {}
@@ -175,10 +180,12 @@ class _Inserter:
                     break
         await self._replace(steps["replace first"], as_followers=False)
         await self._replace(steps["replace follower"], as_followers=True)
+        if steps["follow in group"]:
+            await self._executor.fetch(sql("lock_following"), {})
+        await self.insert(sorted([*plain, *steps["insert first"]]))
         await self.insert(steps["insert follower"], as_followers=True)
         for place in steps["follow in group"]:
             await self._follow_in_group(place, firsts[place])
-        await self.insert(steps["insert first"])
 
     def _step(self, place: int, first: Row | None, follower: Row | None) -> str | None:
         """What is to be written for a row, or None: it has its outcome."""
@@ -211,7 +218,6 @@ class _Inserter:
         group = self._rows[place].group
         if holder is None or group is None:
             return
-        await self._executor.fetch(sql("lock_following"), {})
         found = await self._executor.fetch(sql("find_dependents"), {"ids": as_json([group])})
         if any(str(row["root"]) == str(holder["id"]) for row in found):
             self._refuse(place, following_itself(self._rows[place].unique, holder["id"], group))
@@ -220,6 +226,8 @@ class _Inserter:
 
     async def _find_holders(self, places: list[int]) -> dict[str, tuple[Row | None, Row | None]]:
         """The first one and the follower of the rows' keys, by the rows' ids."""
+        if not places:
+            return {}
         found = await self._executor.fetch(sql("find_holders"), {"rows": self._as_json(places)})
         holders: dict[str, tuple[Row | None, Row | None]] = {}
         for row in found:

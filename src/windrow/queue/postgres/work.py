@@ -4,7 +4,8 @@ Verbs note what follows from their changes while they go: members that came to o
 keys that were freed, groups whose root ended badly. `settle` pays it all, in a loop, because the
 end of a group may end its root, which may be a member of another group.
 
-Lock order, everywhere: job rows first, then groups in the order of their ids.
+Lock order, everywhere: job rows in the order of their ids and unique keys first, then groups, the
+newest first. So the end of an inner group, which goes on to the one around it, keeps to the order.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from datetime import datetime
 from typing import Any, Final
 
 from windrow.queue.job import FINAL, UNCLAIMED, JobError, JobState
-from windrow.queue.postgres.inserting import insert_rows
+from windrow.queue.postgres.inserting import Insertion, insert_rows
 from windrow.queue.postgres.rows import Row, as_json, as_text, columns, short_error, sql
 from windrow.queue.records import Inserted, JobRow, read_row
+from windrow.queue.statements import parse_statement
 from windrow.queue.transactions import Executor
 
 ACTIVE_ONLY: Final = (JobState.ACTIVE,)
 NOT_RUNNING: Final = (*UNCLAIMED, JobState.WAITING)
 _ALL: Final = 2**31 - 1
+_SAVE: Final = parse_statement("save", "SAVEPOINT windrow_follow_ups")
+_UNDO: Final = parse_statement("undo", "ROLLBACK TO SAVEPOINT windrow_follow_ups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +253,7 @@ class Work:
         # Who waits for a freed key goes before a newcomer, and a group that goes down with its root
         # takes none.
         await self._hand_on_places()
-        wanted = {row.group for row in rows if row.group is not None}
-        open_groups = await self._open_groups(wanted) if wanted else set()
-        kept = [row for row in rows if row.group is None or row.group in open_groups]
-        insertion = await insert_rows(self.executor, kept, self.now, is_lenient=True)
+        kept, insertion = await self._insert_where_open(rows)
         self.members_joined(insertion.joined)
         self.ready_queues |= insertion.ready_queues
         self.followed_keys |= insertion.followed_keys
@@ -262,12 +263,29 @@ class Work:
             next(outcomes) if id(row) in is_kept else Inserted(row.id, "dropped") for row in rows
         ]
 
-    async def _open_groups(self, ids: Iterable[str]) -> set[str]:
-        """Those groups, locked now, that take more members."""
+    async def _insert_where_open(self, rows: Sequence[JobRow]) -> tuple[list[JobRow], Insertion]:
+        """Insert the rows whose groups take more members, and say which. A key may have to be
+        waited for, so groups are locked after that; if one is closed then, it is done again."""
+        closed: set[str | None] = set()
+        while True:
+            kept = [row for row in rows if row.group not in closed]
+            wanted = {row.group for row in kept if row.group is not None}
+            if wanted:
+                await self.executor.fetch(_SAVE, {})
+            insertion = await insert_rows(self.executor, kept, self.now, is_lenient=True)
+            refusing = wanted - await self._open_groups(wanted) if wanted else set()
+            if not refusing:
+                return kept, insertion
+            await self.executor.fetch(_UNDO, {})
+            closed |= refusing
+
+    async def _open_groups(self, ids: set[str]) -> set[str]:
+        """Those groups that take more members, locked now with all that will be settled."""
         return {
             str(row["id"])
-            for row in await self.lock_groups(ids)
-            if row["state"] == "active"
+            for row in await self.lock_groups(ids | set(self._deltas))
+            if str(row["id"]) in ids
+            and row["state"] == "active"
             and not row["is_cancelled"]
             and self.group(row["id"]).cancel_reason is None
         }

@@ -2,6 +2,7 @@
 -- and history stay; steps of earlier runs, made from the former contents, do not. :rows JSON array of JobRow, one per key; :as_followers 'true' replaces the
 -- followers of the keys and leaves them held; :now or null. Returns for each the new job's id
 -- (wanted_by), and id, seq, queue, state, run_at, created_at of the job that was overwritten.
+-- Rows are locked in the order of their ids.
 WITH given AS MATERIALIZED (
     SELECT row.*,
            clock.now,
@@ -13,20 +14,33 @@ WITH given AS MATERIALIZED (
                tenant text, "group" uuid, max_attempts integer, max_crashes integer,
                lease_seconds bigint, retention_seconds bigint, limits text[],
                max_hold_seconds bigint, is_cleaned boolean)
-     ORDER BY "unique", tenant
 ),
-holder AS MATERIALIZED (
-    SELECT given.*, job.id AS holder_id, job.queue AS old_queue, job.state AS old_state
+found AS MATERIALIZED (
+    SELECT job.id
       FROM given
      CROSS JOIN LATERAL (
-           SELECT live.id, live.queue, live.state
+           SELECT live.id
              FROM windrow.job_live AS live
             WHERE live.unique_key = given."unique"
               AND live.tenant IS NOT DISTINCT FROM given.tenant
-              AND live.group_id IS NOT DISTINCT FROM given."group"
               AND live.is_follower = :as_followers::text::boolean
-              AND live.state IN ('scheduled', 'held', 'paused', 'ready')
-              FOR UPDATE) AS job
+           OFFSET 0) AS job
+),
+locked AS MATERIALIZED (
+    SELECT id, queue, state, unique_key, tenant, group_id
+      FROM windrow.job_live
+     WHERE id = ANY (ARRAY(SELECT id FROM found))
+       AND is_follower = :as_followers::text::boolean
+       AND state IN ('scheduled', 'held', 'paused', 'ready')
+     ORDER BY id
+       FOR UPDATE
+),
+holder AS MATERIALIZED (
+    SELECT given.*, locked.id AS holder_id, locked.queue AS old_queue, locked.state AS old_state
+      FROM given
+      JOIN locked ON locked.unique_key = given."unique"
+                 AND locked.tenant IS NOT DISTINCT FROM given.tenant
+                 AND locked.group_id IS NOT DISTINCT FROM given."group"
 ),
 replaced AS (
     UPDATE windrow.job_live AS job

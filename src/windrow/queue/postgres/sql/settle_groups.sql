@@ -16,7 +16,7 @@ former AS MATERIALIZED (
     SELECT *
       FROM windrow.job_group
      WHERE id = ANY (ARRAY(SELECT id FROM delta))
-     ORDER BY id
+     ORDER BY id DESC
        FOR UPDATE
 ),
 counted AS MATERIALIZED (
