@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def test_one_frame_tells_queues_workers_and_limits(windrow: Windrow, queue: Sync
     lines = printed.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     words = [line.split() for line in lines]
-    assert "2 of 10 places in use" in lines[1]
+    assert "1 of 10 places in use" in lines[1]
     assert ["queue", "held", "ready", "active", "per", "s", "oldest"] in words
     assert [">", "mail", "0", "1", "1", "0.0"] in [line[:6] for line in words]
     assert ["web", "1", "0", "1", "0.0", "-"] in words
@@ -105,6 +106,15 @@ class Terminal:
         shown, self._shown = self._shown, ""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
 
+    def rest(self) -> str:
+        """What an ended process still had to say."""
+        while select.select([self._terminal], [], [], 0)[0]:
+            try:
+                self._shown += os.read(self._terminal, 65536).decode("utf-8", "replace")
+            except OSError:  # how Linux says that nobody has the other end any more
+                break
+        return self._shown
+
     def press(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
 
@@ -124,17 +134,24 @@ def terminal(tmp_path: Path, store_url: str) -> Iterator[Terminal]:
 
 def test_live_screen_follows_the_queue_and_obeys_keys(queue: SyncQueue, terminal: Terminal) -> None:
     shown = terminal.read_until(lambda text: "q quit" in text)
-    assert "> mail" in shown
+    assert ">  mail" in shown
     lease = queue.claim(["mail"])
     lease.complete(lease.jobs[0])
     terminal.read_until(lambda text: "completed" in text and "jobs/s" in text)
     terminal.press("j")
-    terminal.read_until(lambda text: "> web" in text)
+    terminal.read_until(lambda text: ">  web" in text)
     terminal.press("p")
     terminal.read_until(lambda text: "paused" in text)
     assert {info.name for info in queue.queues() if info.is_paused} == {"web"}
     terminal.press("q")
     assert terminal.process.wait(SECONDS) == 0
+
+
+def test_interrupting_it_is_no_accident(queue: SyncQueue, terminal: Terminal) -> None:
+    terminal.read_until(lambda text: "q quit" in text)
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.process.wait(SECONDS) == 0
+    assert "Traceback" not in terminal.rest()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -59,8 +60,12 @@ def print_findings(found: Sequence[Finding]) -> None:
     if not found:
         console.print(Text("all is well", "green"))
     for finding in found:
-        console.print(
-            Text.assemble((finding.level, STYLES[finding.level]), ": ", plain(finding.what))
-        )
-        console.print(Text(f"  why: {plain(finding.cause)}"))
-        console.print(Text(f"  fix: {plain(finding.fix)}"))
+        level = Text(finding.level, STYLES[finding.level])
+        console.print(level + Text(f": {plain(finding.what)}"))
+        for name, text in (("why", finding.cause), ("fix", finding.fix)):
+            print(textwrap.fill(plain(text), console.width, **_indents(f"  {name}: ")))
+
+
+def _indents(first: str) -> dict[str, Any]:
+    """Of a paragraph with a word before it."""
+    return {"initial_indent": first, "subsequent_indent": " " * len(first)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -74,7 +75,8 @@ def top(
         for line in frame(Screen(ask(_look, database)), "", console.width):
             console.print(line, no_wrap=True, overflow="ignore", crop=False)
     else:
-        ask(_watch, database, seconds)
+        with suppress(KeyboardInterrupt):
+            ask(_watch, database, seconds)
 
 
 async def _look(settings: Settings) -> Overview:
@@ -143,10 +145,11 @@ def _totals(seen: Overview) -> Iterator[Text]:
     oldest = min(
         (info.oldest_ready_at for info in seen.queues if info.oldest_ready_at), default=None
     )
-    busy = sum(worker.concurrency for worker in seen.workers)
+    busy = sum(worker.running for worker in seen.workers)
+    places = sum(worker.concurrency for worker in seen.workers)
     yield Text(
         f"{seen.rate.now:.1f} jobs/s now, {seen.rate.mean:.1f} on average; "
-        f"oldest ready {age(oldest)}; {seen.count(JobState.ACTIVE)} of {busy} places in use"
+        f"oldest ready {age(oldest)}; {busy} of {places} places in use"
     )
 
 
@@ -158,7 +161,8 @@ def _queues(screen: Screen, width: int) -> Iterator[Text]:
     states = [state for state in JobState if any(info.counts.get(state) for info in queues)]
     rows = [
         [
-            ("> " if info.name == screen.chosen_queue else "  ") + info.name,
+            ">" if info.name == screen.chosen_queue else "",
+            info.name,
             "paused" if info.is_paused else "",
             *(short(info.counts.get(state, 0)) for state in states),
             f"{screen.seen.rates[info.name].now:.1f}",
@@ -166,7 +170,7 @@ def _queues(screen: Screen, width: int) -> Iterator[Text]:
         ]
         for info in queues
     ]
-    columns = ["queue", "", *(f"{state}#" for state in states), "per s#", "oldest#"]
+    columns = ["", "queue", "", *(f"{state}#" for state in states), "per s#", "oldest#"]
     yield from table_lines(columns, rows, width)
 
 
