@@ -14,8 +14,9 @@ import random
 import socket
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -45,6 +46,12 @@ from windrow.queue.store import Store, open_store
 from windrow.queue.sync import SyncQueue
 from windrow.queue.waiting import Waiting
 
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+# What is entered around an enqueue, with the jobs as they are to be enqueued.
+Around = Callable[[Sequence[NewJob]], AbstractContextManager[Sequence[NewJob]]]
+
 # How often a claim first looks for due and abandoned jobs, when no worker does it for us.
 TEND_SECONDS: Final = 1.0
 TEND_BATCH: Final = 1000
@@ -58,9 +65,15 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
     """A durable job queue. Open it with `Queue.open(url)`, or `Queue.sync(url)` to block."""
 
     def __init__(
-        self, store: Store, *, limits: SizeLimits | None = None, upkeep: Upkeep | None = None
+        self,
+        store: Store,
+        *,
+        limits: SizeLimits | None = None,
+        upkeep: Upkeep | None = None,
+        around: Around = nullcontext,
     ) -> None:
         self.store = store
+        self._around = around
         self._limits = limits or SizeLimits()
         self._upkeep = upkeep or Upkeep()
         self._holder = f"{default_worker()}:{new_id()}"
@@ -80,6 +93,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         clock: Clock | None = None,
         direct_url: str | None = None,
         notifier: str | None = None,
+        tracing: bool | TracerProvider = False,
     ) -> Opening:
         """Open a queue: `async with Queue.open(url) as queue`, or `await` it and close it yourself.
 
@@ -88,8 +102,9 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         for `event_retention`, a day, by this queue's upkeep; at most a week.
         `direct_url` is the same Postgres past a pooler, for LISTEN. `notifier` says who wakes those
         that sleep: the database (`postgres`, or None on either), an `amqp://` broker, or nobody
-        (`polling`).
+        (`polling`). With `tracing` each enqueue is an OpenTelemetry span that its runs link to.
         """
+        around = _tracing(tracing) if tracing else nullcontext
         limits = SizeLimits(max_payload, max_result)
         upkeep = Upkeep(archive_dir, max_disk_bytes, check_event_retention(event_retention))
 
@@ -105,7 +120,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
             except BaseException:
                 await store.close()
                 raise
-            return cls(store, limits=limits, upkeep=upkeep)
+            return cls(store, limits=limits, upkeep=upkeep, around=around)
 
         return Opening(opened)
 
@@ -179,8 +194,9 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
             max_hold=max_hold,
             id=id,
         )
-        row = to_row(new, self._limits)
-        [inserted] = await self._insert_with_room([row], tx, timeout)
+        with self._around([new]) as [new]:
+            row = to_row(new, self._limits)
+            [inserted] = await self._insert_with_room([row], tx, timeout)
         if inserted.outcome == "rejected":
             raise DuplicateJob(row.unique or row.id, inserted.id)
         if inserted.outcome == "existing" and tx is None:
@@ -192,8 +208,9 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
     ) -> builtins.list[Inserted]:
         """Enqueue many in one transaction: all or none, with an outcome for each. A taken unique
         key is an outcome here (`existing`, `rejected`, `replaced`), not an error."""
-        rows = [to_row(job, self._limits) for job in jobs]
-        return await self._insert_with_room(rows, tx, timeout)
+        with self._around(jobs) as jobs:
+            rows = [to_row(job, self._limits) for job in jobs]
+            return await self._insert_with_room(rows, tx, timeout)
 
     async def claim(
         self,
@@ -327,6 +344,12 @@ class Opening:
     async def __aexit__(self, *exc_info: object) -> None:
         if self._queue is not None:
             await self._queue.close()
+
+
+def _tracing(asked: bool | TracerProvider) -> Around:
+    from windrow.queue.tracing import EnqueueTracing
+
+    return EnqueueTracing(None if isinstance(asked, bool) else asked)
 
 
 def default_worker() -> str:

@@ -15,7 +15,7 @@ import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, assert_never
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from prometheus_client import (
@@ -29,10 +29,10 @@ from prometheus_client import (
 
 from windrow.errors import ConfigError
 from windrow.queue.job import Job
-from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
+from windrow.queue.outcome import Outcome
 from windrow.queue.queue import Queue
 from windrow.worker.depths import QueueCollector
-from windrow.worker.observers import Observer
+from windrow.worker.observers import Observer, outcome_name
 
 MOST_LABELS: Final = 500
 OTHER: Final = "other"
@@ -75,25 +75,6 @@ class Metrics(Observer):
 
     def pruned(self, count: int) -> None:
         self._families.pruned.inc(count)
-
-
-def outcome_name(job: Job, outcome: Outcome | None) -> str:
-    """How a run ended, in a word. The last retry a job has is a failure."""
-    match outcome:
-        case None:
-            return "lost"
-        case Done():
-            return "done"
-        case Retry():
-            return "retry" if job.attempts + 1 < job.max_attempts else "fail"
-        case Snooze():
-            return "snooze"
-        case Fail():
-            return "fail"
-        case Cancel():
-            return "cancel"
-        case _:
-            assert_never(outcome)
 
 
 class Families:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from windrow.queue.job import Job
-from windrow.queue.outcome import Outcome
+from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +34,25 @@ class Observer:
     async def around(self, job: Job, call: Call) -> Any:
         """Called instead of the handler of a single job; calls it and returns what it returned."""
         return await call()
+
+
+def outcome_name(job: Job, outcome: Outcome | None) -> str:
+    """How a run ended, in a word. The last retry a job has is a failure."""
+    match outcome:
+        case None:
+            return "lost"
+        case Done():
+            return "done"
+        case Retry():
+            return "retry" if job.attempts + 1 < job.max_attempts else "fail"
+        case Snooze():
+            return "snooze"
+        case Fail():
+            return "fail"
+        case Cancel():
+            return "cancel"
+        case _:
+            assert_never(outcome)
 
 
 class Observers:
