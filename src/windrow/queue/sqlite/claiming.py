@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from windrow.queue.job import Job, JobState
@@ -15,6 +16,7 @@ from windrow.queue.sqlite.work import Work, event_rows
 # Positions in the rows of claim_jobs.sql.
 _ID, _SEQ, _QUEUE, _KIND, _PRIORITY = 0, 1, 2, 3, 4
 _TENANT, _GROUP, _LEASE_SECONDS, _PLACE = 12, 13, 17, 25
+_KEY, _JOB_ID = itemgetter(_QUEUE, _KIND, _TENANT, _GROUP), itemgetter(_ID)
 
 
 def claim_jobs(work: Work, claim: Claim) -> list[Job]:
@@ -31,8 +33,7 @@ def claim_jobs(work: Work, claim: Claim) -> list[Job]:
     for queue, count in Counter(row[_QUEUE] for row in rows).items():
         work.counts[queue, JobState.READY.value] -= count
         work.counts[queue, JobState.ACTIVE.value] += count
-    started = ((row[_QUEUE], row[_KIND], row[_TENANT], row[_GROUP], row[_ID]) for row in rows)
-    work.events += event_rows(work.now, "job.started", JobState.ACTIVE.value, started)
+    work.events += event_rows(work.now, "job.started", JobState.ACTIVE.value, rows, _KEY, _JOB_ID)
     if len(by_length) > 1:
         places = {row[_SEQ]: row[_PLACE] for row in rows}
         jobs.sort(key=lambda job: (-job.priority, places[job.seq]))

@@ -11,7 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 import msgspec
 
@@ -20,7 +21,7 @@ from windrow.queue.job import UNCLAIMED
 from windrow.queue.policy import following_itself, other_group
 from windrow.queue.records import Inserted, InsertOutcome, JobRow
 from windrow.queue.sqlite.rows import after, to_json, to_micros, to_state, to_time
-from windrow.queue.sqlite.work import Facts, Work, event_rows, statement
+from windrow.queue.sqlite.work import Work, event_rows, statement
 
 Values = Mapping[str, Any]
 # A statement's name and its values; a list of them runs it once for each and gives no rows.
@@ -43,6 +44,10 @@ class _Place:
     row: JobRow | None = None  # contents to be written
     is_follower: bool = False
     root_of: str | None = None
+
+
+_KEY: Final = attrgetter("row.queue", "row.kind", "row.tenant", "group")
+_ID: Final = attrgetter("id")
 
 
 def insert_now(work: Work, rows: Sequence[JobRow], *, drops: bool = False) -> list[Inserted]:
@@ -265,15 +270,13 @@ class _Plan:
             yield "add_events", self._events()
 
     def _events(self) -> list[Values]:
-        by_state: defaultdict[str, list[Facts]] = defaultdict(list)
+        by_state: defaultdict[str, list[_Place]] = defaultdict(list)
         for place in self._new:
-            if (row := place.row) is not None:
-                facts = (row.queue, row.kind, row.tenant, place.group, place.id)
-                by_state[place.state].append(facts)
+            by_state[place.state].append(place)
         return [
             event
-            for state, facts in by_state.items()
-            for event in event_rows(self.now, "job.created", state, facts)
+            for state, places in by_state.items()
+            for event in event_rows(self.now, "job.created", state, places, _KEY, _ID)
         ]
 
     def _count(self) -> list[Values]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from windrow.clock import Clock
@@ -20,9 +21,11 @@ from windrow.queue.statements import load_statements
 PACKAGE: Final = "windrow.queue.sqlite"
 _LONGEST_ERROR: Final = 500  # characters of a job's short error text
 
-# What an event tells of a job: queue, kind, tenant, group; and the job's id.
+# What an event tells of a job, and where it is in a row: queue, kind, tenant, group; and the id.
 Key = tuple[str | None, str | None, str | None, str | None]
-Facts = tuple[str, str, str | None, str | None, str]
+Find = Callable[[Any], Any]
+_KEY: Final = attrgetter("queue", "kind", "tenant", "group_id")
+_ID: Final = attrgetter("id")
 
 
 def statement(name: str) -> str:
@@ -89,10 +92,9 @@ class Work:
         if state is not None:
             self.counts[queue or job.queue, state] += 1
 
-    def record(self, type: str, state: str, jobs: Iterable[LiveJob], details: Any = None) -> None:
+    def record(self, type: str, state: str, jobs: Sequence[LiveJob], details: Any = None) -> None:
         """Note what happened to jobs; it is written when all is settled."""
-        facts = ((job.queue, job.kind, job.tenant, job.group_id, job.id) for job in jobs)
-        self.events += event_rows(self.now, type, state, facts, details)
+        self.events += event_rows(self.now, type, state, jobs, _KEY, _ID, details)
 
     def record_group(self, type: str, state: str, group: GroupRecord, details: Any) -> None:
         key = (None, None, group.tenant, group.id)
@@ -128,12 +130,17 @@ class Work:
 
 
 def event_rows(
-    at: int, type: str, state: str, facts: Iterable[Facts], details: Any = None
+    at: int, type: str, state: str, jobs: Sequence[Any], key: Find, id: Find, details: Any = None
 ) -> list[Mapping[str, Any]]:
-    """An event for each queue, kind, tenant and group among the jobs."""
+    """An event for each queue, kind, tenant and group among the jobs, which are rows of some kind:
+    `key` and `id` find in them what is needed. Most often all are alike."""
+    keys = list(map(key, jobs))
     alike: defaultdict[Key, list[str]] = defaultdict(list)
-    for queue, kind, tenant, group_id, job_id in facts:
-        alike[queue, kind, tenant, group_id].append(job_id)
+    if len(set(keys)) == 1:
+        alike[keys[0]] = list(map(id, jobs))
+    else:
+        for one, job in zip(keys, jobs, strict=True):
+            alike[one].append(id(job))
     return [
         _event_row(at, type, state, key, pack_ids(job_ids), details)
         for key, job_ids in alike.items()
