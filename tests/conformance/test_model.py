@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -27,10 +28,12 @@ from hypothesis.stateful import (
 
 from tests.builders import boom, row, tallied
 from tests.conformance.model import MJob, Model, Refused
+from windrow import Queue
 from windrow.clock import FakeClock
 from windrow.errors import WindrowError
+from windrow.queue.events import OLDEST
 from windrow.queue.ids import new_id
-from windrow.queue.job import JobState
+from windrow.queue.job import FINAL, JobState
 from windrow.queue.limits import Limit
 from windrow.queue.records import FOREVER, Claim, Finish, GroupRow, Inserted, JobRow, LimitRow
 from windrow.queue.store import Store, open_store
@@ -101,6 +104,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.store: Store = self.run(open_store(self.make_url(), clock=self.clock))
         self.runs: list[tuple[str, str]] = []  # every (job id, token) that was ever claimed
         self.deleted: set[str] = set()
+        self.reader = Queue(self.store).events(OLDEST, follow=False)
+        self.told: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(call)
@@ -480,6 +485,8 @@ class StoreMachine(RuleBasedStateMachine):
         change = self.run(self.store.retry_jobs([job.id]))[job.id]
         seq = self.run(self.store.get_jobs([job.id]))[job.id].seq
 
+        if change.before in FINAL and change.after not in FINAL:
+            self.told[job.id].append(("retried", ""))  # which no event tells of
         assert change.blocked_by == self.model.retry(job, seq)
         assert change.after == job.state
 
@@ -552,6 +559,7 @@ class StoreMachine(RuleBasedStateMachine):
     async def compare(self) -> None:
         await self.compare_jobs()
         await self.compare_groups()
+        await self.compare_events()
         assert await tallied(self.store) == self.model.tally()
         keys = [(j.tenant, j.unique, j.is_follower) for j in self.model.live() if j.unique]
         assert len(keys) == len(set(keys))
@@ -571,6 +579,21 @@ class StoreMachine(RuleBasedStateMachine):
                 assert real.seq == job.seq
             if job.is_live:
                 assert (real.run_at, real.stop_as) == (job.run_at, job.stop_as)
+
+    async def compare_events(self) -> None:
+        """The stream, read on from where it was, tells of every job and group what is so."""
+        async for event in self.reader:
+            self.told[event.job_id or event.group_id or ""].append((event.type, event.state))
+        for job_id, job in self.model.jobs.items():
+            types = [type for type, _ in self.told[job_id]]
+            assert types.count("job.created") == 1
+            assert types[0] == "job.created"
+            assert types.count("job.started") == job.runs
+            last = self.told[job_id][-1]
+            assert (last == ("job.finished", job.state)) == (job.state in FINAL)
+        for group_id, group in self.model.groups.items():
+            ends = [state for type, state in self.told[group_id] if type == "group.ended"]
+            assert ends == ([group.state] if group.has_ended else [])
 
     def learn_places(self, found: dict[str, Any]) -> None:
         """The finish jobs of groups get their place in the line from the store."""
