@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from windrow.queue.job import JobState
 from windrow.queue.records import JobRow
+from windrow.worker import depths
+from windrow.worker.metrics import Metrics
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -78,3 +81,12 @@ def test_commands_of_the_readme_exist() -> None:
     for block in fenced(ROOT / "README.md", "sh"):
         for target in re.findall(r"^make (\w+)", block, re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_every_metric_is_in_the_guide() -> None:
+    text = (ROOT / "docs/guides/observability.md").read_text("utf-8")
+    registry = CollectorRegistry()
+    Metrics(registry)
+    for family in [*registry.collect(), *depths.families(None)]:
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        assert f"`{name}`" in text, name

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from django.db import transaction
 from django.test import TestCase, TransactionTestCase
 
 from shop.models import Invoice, Order
-from windrow.integrations.django import close_queue, get_queue, project_handlers
+from windrow.integrations.django import close_queue, enqueue, get_queue, project_handlers
 from windrow.testing import assert_enqueued, assert_not_enqueued, drain
 
 # The test database cannot be dropped while the queue has it open.
@@ -34,6 +35,15 @@ class PlacingOrders(TransactionTestCase):
         self.assertEqual(answer.status_code, 400)
         self.assertEqual(Order.objects.count(), 0)
         get_queue().run(assert_not_enqueued)
+
+    def test_a_savepoint_that_is_rolled_back_takes_its_job_along(self) -> None:
+        with transaction.atomic():
+            enqueue("thank", {"customer": "Ada"})
+            with self.assertRaises(ZeroDivisionError), transaction.atomic():
+                enqueue("thank", {"customer": "Bob"})
+                _ = 1 / 0
+        [job] = get_queue().run(assert_enqueued, "thank", count=1)
+        self.assertEqual(job.payload, {"customer": "Ada"})
 
 
 class InsideATransaction(TestCase):

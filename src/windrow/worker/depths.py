@@ -64,11 +64,11 @@ class QueueCollector(Collector):
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """The names alone: who registers a collector must not wait for a database."""
-        yield from _families(None)
+        yield from families(None)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         self._look()
-        yield from _families(self._last.queues)
+        yield from families(self._last.queues)
 
     def _look(self) -> None:
         if _is_running_in(self._loop) or self._loop.is_closed():
@@ -84,7 +84,8 @@ class QueueCollector(Collector):
                 self._last = Look(time.monotonic(), None)  # the loop is stuck, or has ended
 
 
-def _families(queues: Sequence[QueueInfo] | None) -> Iterator[GaugeMetricFamily]:
+def families(queues: Sequence[QueueInfo] | None) -> Iterator[GaugeMetricFamily]:
+    """The metrics of these queues; None: of a database that does not answer."""
     up = GaugeMetricFamily("windrow_store_up", "Whether the database answers")
     up.add_metric((), 0 if queues is None else 1)
     jobs = GaugeMetricFamily(

@@ -51,24 +51,23 @@ class Metrics(Observer):
 
     def claimed(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            self._families.claimed.labels(*self._families.labels(job)).inc()
+            self._families.of(job).claimed.inc()
 
     def started(self, job: Job) -> None:
-        labels = self._families.labels(job)
-        self._families.started.labels(*labels).inc()
-        self._families.running.labels(*labels).inc()
+        series = self._families.of(job)
+        series.started.inc()
+        series.running.inc()
         if job.started_at is not None:  # both times are the database's
-            waited = (job.started_at - job.run_at).total_seconds()
-            self._families.wait_seconds.labels(*labels).observe(max(0.0, waited))
+            series.wait_seconds.observe(max(0.0, (job.started_at - job.run_at).total_seconds()))
 
     def ended(self, job: Job, outcome: Outcome | None, seconds: float) -> None:
-        labels = self._families.labels(job)
-        self._families.running.labels(*labels).dec()
-        self._families.ended.labels(*labels, outcome_name(job, outcome)).inc()
-        self._families.run_seconds.labels(*labels).observe(seconds)
+        series = self._families.of(job)
+        series.running.dec()
+        series.ended(outcome_name(job, outcome)).inc()
+        series.run_seconds.observe(seconds)
 
     def lost(self, job: Job) -> None:
-        self._families.lost.labels(*self._families.labels(job)).inc()
+        self._families.of(job).lost.inc()
 
     def rescued(self, count: int) -> None:
         self._families.rescued.inc(count)
@@ -84,39 +83,52 @@ class Families:
         def counter(name: str, doc: str, labels: Sequence[str] = _PER_KIND) -> Counter:
             return Counter(name, doc, labels, registry=registry)
 
+        def histogram(name: str, doc: str, buckets: Sequence[float]) -> Histogram:
+            return Histogram(name, doc, _PER_KIND, buckets=buckets, registry=registry)
+
         self.claimed = counter("windrow_jobs_claimed", "Jobs claimed")
         self.started = counter("windrow_jobs_started", "Runs that began")
         self.ended = counter("windrow_jobs_ended", "Runs that ended", (*_PER_KIND, "outcome"))
         self.lost = counter("windrow_leases_lost", "Runs whose lease went to another worker")
         self.rescued = counter("windrow_jobs_rescued", "Jobs of dead workers taken back", ())
         self.pruned = counter("windrow_jobs_pruned", "Finished jobs removed", ())
-        self.running = Gauge(
-            "windrow_jobs_running", "Jobs running now", _PER_KIND, registry=registry
-        )
-        self.run_seconds = Histogram(
-            "windrow_job_run_seconds",
-            "How long a run took",
-            _PER_KIND,
-            buckets=RUN_BUCKETS,
-            registry=registry,
-        )
-        self.wait_seconds = Histogram(
+        self.running = Gauge("windrow_jobs_running", "Running now", _PER_KIND, registry=registry)
+        self.run_seconds = histogram("windrow_job_run_seconds", "How long a run took", RUN_BUCKETS)
+        self.wait_seconds = histogram(
             "windrow_job_wait_seconds",
             "From the time a job was due until it was claimed",
-            _PER_KIND,
-            buckets=WAIT_BUCKETS,
-            registry=registry,
+            WAIT_BUCKETS,
         )
-        self._seen: set[tuple[str, str]] = set()
+        self._series: dict[tuple[str, str], Series] = {}
 
-    def labels(self, job: Job) -> tuple[str, str]:
+    def of(self, job: Job) -> Series:
         labels = (job.queue, job.kind)
-        if labels in self._seen:
-            return labels
-        if len(self._seen) >= MOST_LABELS:
-            return OTHER, OTHER
-        self._seen.add(labels)
-        return labels
+        if labels not in self._series and len(self._series) >= MOST_LABELS:
+            labels = (OTHER, OTHER)
+        if labels not in self._series:
+            self._series[labels] = Series(self, labels)
+        return self._series[labels]
+
+
+class Series:
+    """What belongs to one queue and kind. Kept, because looking a time series up by its labels
+    costs more than counting does."""
+
+    def __init__(self, families: Families, labels: tuple[str, str]) -> None:
+        self.claimed = families.claimed.labels(*labels)
+        self.started = families.started.labels(*labels)
+        self.lost = families.lost.labels(*labels)
+        self.running = families.running.labels(*labels)
+        self.run_seconds = families.run_seconds.labels(*labels)
+        self.wait_seconds = families.wait_seconds.labels(*labels)
+        self._ended = families.ended
+        self._labels = labels
+        self._by_outcome: dict[str, Counter] = {}
+
+    def ended(self, outcome: str) -> Counter:
+        if outcome not in self._by_outcome:
+            self._by_outcome[outcome] = self._ended.labels(*self._labels, outcome)
+        return self._by_outcome[outcome]
 
 
 _families: Final[WeakKeyDictionary[CollectorRegistry, Families]] = WeakKeyDictionary()
