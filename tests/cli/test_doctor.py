@@ -12,6 +12,7 @@ import pytest
 
 from tests.builders import UNKNOWN_ID
 from tests.cli.conftest import Read, Windrow
+from tests.conformance.conftest import connect_beside
 from tests.conftest import MakeDatabase
 from windrow import Queue
 from windrow.queue.ids import new_id
@@ -144,6 +145,17 @@ def test_tables_that_do_not_fit(
     [one] = doctor("--database", url)
     assert one["what"] == "the tables do not fit this Windrow"
     assert one["fix"] == "migrate the database"
+
+
+def test_tables_of_a_newer_windrow(
+    doctor: Callable[..., Findings], store_name: str, store_url: str
+) -> None:
+    table = {"sqlite": "windrow_migration", "postgres": "windrow.migration"}[store_name]
+    beside = connect_beside(store_name, store_url)
+    beside.execute(f"UPDATE {table} SET version = 9999 WHERE version = 1")
+    beside.close()
+    [one] = doctor()
+    assert one["fix"] == "upgrade Windrow"
 
 
 def test_database_that_is_not_there(doctor: Callable[..., Findings], store_name: str) -> None:

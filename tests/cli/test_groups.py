@@ -42,6 +42,8 @@ def test_show_counts_the_members_by_state(windrow: Windrow, read: Read, groups: 
     counts = {"ready": 1, "active": 1, "completed": 1}
     assert read("groups", "show", groups[0])["counts"] == counts
     assert read("groups", "show", groups[0][:-2])["id"] == groups[0]
+    assert len(read("jobs", "list", "--group", groups[0][:-2])) == 3
+    assert read("jobs", "cancel", "--group", groups[0][:-2])["states"] == {"active": 1, "ready": 1}
     assert f"jobs list --group {groups[0]}" in windrow("groups", "show", groups[0]).stdout
 
 

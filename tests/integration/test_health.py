@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from tests.conftest import MakeDatabase
 from tests.pgbouncer import through
 from windrow import NewJob, Queue
+from windrow.queue.store import open_store
 from windrow.services.health import Finding, diagnose
 from windrow.settings import Settings
 
@@ -69,6 +72,33 @@ async def test_connections_that_are_nearly_used_up(
     report.commit()
     one = told(await diagnose(Settings(url)), "of 2 connections to the database are in use")
     assert "pool_size" in one.fix
+
+
+async def test_user_who_may_not_look_at_others_sees_how_many_they_are(
+    url: str, report: psycopg.Connection[Any]
+) -> None:
+    keep_snapshot(report)
+    name = f"windrow_guest_{uuid.uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'guest'")
+        owner.execute(f"GRANT USAGE ON SCHEMA windrow TO {name}")
+        owner.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA windrow TO {name}")
+        try:
+            parts = urlsplit(url)
+            address = f"{name}:guest@{parts.netloc.rpartition('@')[2]}"
+            store = await open_store(urlunsplit(parts._replace(netloc=address)))
+            vitals = await store.check_health()
+            await store.close()
+        finally:
+            owner.execute(f"DROP OWNED BY {name}")
+            owner.execute(f"DROP ROLE {name}")
+    assert vitals.oldest_transaction is None
+    assert (vitals.connections or 0) >= 3
+
+
+async def test_polling_that_is_wanted_is_only_a_note(url: str) -> None:
+    [one] = await diagnose(Settings(url, notifier="polling"))
+    assert (one.level, one.what) == ("note", "new work is found by polling")
 
 
 async def test_wake_ups_that_do_not_arrive(url: str, pgbouncer_url: str) -> None:

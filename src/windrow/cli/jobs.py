@@ -202,9 +202,10 @@ def edit(
     if payload is not None:
         changes["payload"] = parse_json(_read(payload))
     elif not changes:
-        changes = _edit_payload(ask(get_job, database, job_id))
+        before = ask(get_job, database, job_id)
+        changes = _edit_payload(before)
         if not changes and not is_retried:
-            print("nothing was changed")
+            print_json(job_fields(before)) if as_json else print("nothing was changed")
             return
     job = ask(edit_job, database, job_id, changes, is_retried=is_retried)
     if as_json:

@@ -45,6 +45,7 @@ class Examination:
     disk: DiskUsage | None = None  # measured only if there is a budget
     max_disk_bytes: int | None = None
     polls_because: str | None = None
+    is_polling_wanted: bool = False
     skew: float = 0.0
     patience: float = PATIENCE_SECONDS
 
@@ -53,7 +54,11 @@ class Examination:
 
 
 async def examine(
-    queue: Queue, *, max_disk_bytes: int | None = None, patience: float = PATIENCE_SECONDS
+    queue: Queue,
+    *,
+    max_disk_bytes: int | None = None,
+    is_polling_wanted: bool = False,
+    patience: float = PATIENCE_SECONDS,
 ) -> Examination:
     """Look at the queue and at the database under it."""
     store = queue.store
@@ -75,6 +80,7 @@ async def examine(
         disk=await queue.disk_usage() if max_disk_bytes else None,
         max_disk_bytes=max_disk_bytes,
         polls_because=await store.check_wake_ups(),
+        is_polling_wanted=is_polling_wanted,
         skew=min(ahead, 0.0) if ahead < 0 else max(0.0, ahead - took),
         patience=patience,
     )

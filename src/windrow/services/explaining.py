@@ -9,8 +9,9 @@ from typing import assert_never
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import WorkerInfo
+from windrow.services.finding import find_job
 from windrow.services.health import Finding
-from windrow.services.jobs import find_job, open_queue
+from windrow.services.jobs import open_queue
 from windrow.settings import Settings
 
 

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from windrow.errors import SchemaOutdated, SchemaTooNew, WindrowError
 from windrow.queue.job import JobState
+from windrow.queue.notifying import POLLING
 from windrow.queue.queue import Queue
 from windrow.queue.store import open_store
 from windrow.services.examining import PATIENCE_SECONDS, Examination, examine
@@ -56,8 +57,12 @@ async def diagnose(settings: Settings, *, patience: float = PATIENCE_SECONDS) ->
         return [Finding("error", "the database cannot be used", str(error), fix)]
     try:
         await store.check_schema()
-        budget = settings.max_disk_bytes or None
-        seen = await examine(Queue(store), max_disk_bytes=budget, patience=patience)
+        seen = await examine(
+            Queue(store),
+            max_disk_bytes=settings.max_disk_bytes or None,
+            is_polling_wanted=settings.notifier == POLLING,
+            patience=patience,
+        )
     except (SchemaOutdated, SchemaTooNew) as error:
         fix = "upgrade Windrow" if isinstance(error, SchemaTooNew) else "migrate the database"
         return [Finding("error", "the tables do not fit this Windrow", str(error), fix)]
@@ -182,10 +187,10 @@ def check_oldest(seen: Examination) -> Iterator[Finding]:
 def check_wake_ups(seen: Examination) -> Iterator[Finding]:
     if seen.polls_because is not None:
         yield Finding(
-            "warning",
+            "note" if seen.is_polling_wanted else "warning",
             "new work is found by polling",
             seen.polls_because,
-            "give a direct URL past the pooler, or live with up to a second until a job starts",
+            "do what the cause says, or live with up to a second until a job starts",
         )
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from windrow.errors import InvalidJob, JobNotFound, WaitTimeout
-from windrow.queue.ids import is_id, plain_id
+from windrow.errors import WaitTimeout
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Opening, Queue
 from windrow.queue.records import Change, ErrorCount, Pruned
+from windrow.services.finding import find_job, with_group
 from windrow.settings import Settings
 
-# A beginning of an id has at least so many digits: the time it was made, to about a minute.
-SHORTEST_BEGINNING: Final = 8
-DIGITS: Final = 32
 EXAMPLES: Final = 5
 MOST_COUNTED: Final = 10_000
 PAGE: Final = 1_000
@@ -52,7 +48,7 @@ def open_queue(settings: Settings, *, migrate: bool | None = False) -> Opening:
 async def list_jobs(settings: Settings, /, **wanted: Any) -> list[Job]:
     """Jobs, newest first; the filters are those of `Queue.list`."""
     async with open_queue(settings) as queue:
-        return await queue.list(**wanted)
+        return await queue.list(**await with_group(queue, wanted))
 
 
 async def list_errors(
@@ -72,6 +68,7 @@ async def get_job(settings: Settings, job_id: str) -> Job:
 async def preview_jobs(settings: Settings, /, **wanted: Any) -> Preview:
     """What a change of all jobs that `Queue.list` finds would touch."""
     async with open_queue(settings) as queue:
+        wanted = await with_group(queue, wanted)
         states: Counter[JobState] = Counter()
         examples: list[Job] = []
         after = None
@@ -99,7 +96,7 @@ async def retry_jobs(
 async def retry_all(settings: Settings, /, **wanted: Any) -> int:
     """Run all again that `Queue.list` finds; how many."""
     async with open_queue(settings) as queue:
-        return await queue.retry_all(**wanted)
+        return await queue.retry_all(**await with_group(queue, wanted))
 
 
 async def cancel_jobs(settings: Settings, job_ids: Sequence[str], reason: str) -> list[Change]:
@@ -112,7 +109,7 @@ async def cancel_jobs(settings: Settings, job_ids: Sequence[str], reason: str) -
 async def cancel_all(settings: Settings, reason: str, /, **wanted: Any) -> int:
     """Cancel all that `Queue.list` finds; how many."""
     async with open_queue(settings) as queue:
-        return await queue.cancel_all(reason=reason, **wanted)
+        return await queue.cancel_all(reason=reason, **await with_group(queue, wanted))
 
 
 async def edit_job(
@@ -152,35 +149,3 @@ async def prune_jobs(settings: Settings, archive: str | None = None) -> Pruned:
     """Remove what is past its time, and what is too much for the disk budget."""
     async with open_queue(settings) as queue:
         return await queue.prune(archive=archive)
-
-
-async def find_job(queue: Queue, text: str) -> str:
-    """The id that a person means: a whole one, or the beginning of just one job's."""
-    if is_id(text):
-        return plain_id(text)
-    following = end_of_beginning(text, JobNotFound)
-    page = await queue.list(after=following, limit=EXAMPLES)
-    return only_one(text, [job.id for job in page], JobNotFound)
-
-
-def end_of_beginning(text: str, missing: type[Exception]) -> str:
-    """The first id that does not begin like this: ids below it, newest first, may."""
-    digits = text.replace("-", "").lower()
-    if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_BEGINNING},{DIGITS - 1}}}", digits):
-        raise missing(text)
-    following = min(int(digits, 16) + 1, 16 ** len(digits) - 1)
-    return plain_id(f"{following:0{len(digits)}x}".ljust(DIGITS, "0"))
-
-
-def only_one(text: str, ids: Sequence[str], missing: type[Exception]) -> str:
-    """The one id that begins like this."""
-    digits = text.replace("-", "").lower()
-    alike = [one for one in ids if one.replace("-", "").startswith(digits)]
-    if not alike:
-        raise missing(text)
-    if len(alike) > 1:
-        raise InvalidJob(
-            f"{text} is the beginning of several ids: {', '.join(alike)}; write more of the one "
-            "you mean"
-        )
-    return alike[0]

@@ -2,9 +2,12 @@
 -- Returns now; connections and max_connections, of the server or, if that is nearer to its limit, of
 -- this database; live_rows and dead_rows of job_live; and of the transaction that keeps most from being
 -- cleaned up here, if there is one: name, is_prepared, user_name, application, session_state, seconds,
--- statement. What other users do is seen only with the right to.
+-- statement. What other users' sessions do, and that they are no servants of the server, is seen only
+-- with the right to; that they are there is seen by all.
 WITH session AS (
-    SELECT * FROM pg_stat_activity WHERE backend_type = 'client backend'
+    SELECT *
+      FROM pg_stat_activity
+     WHERE datname IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
 ),
 used AS (
     SELECT count(*) AS n,
