@@ -21,7 +21,7 @@ import secrets
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -123,12 +123,13 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if broker := config.stash.get(BROKER, None):
-        broker.stop()
-    if bouncer := config.stash.get(BOUNCER, None):
-        bouncer.stop()
-    if server := config.stash.get(SERVER, None):
-        server.stop()
+    with ExitStack() as stack:  # whatever happens to one, the others are stopped
+        if server := config.stash.get(SERVER, None):
+            stack.callback(server.stop)
+        if bouncer := config.stash.get(BOUNCER, None):
+            stack.callback(bouncer.stop)
+        if broker := config.stash.get(BROKER, None):
+            stack.callback(broker.stop)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

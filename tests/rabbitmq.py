@@ -85,13 +85,15 @@ class Broker:
         inherited = {
             key: value
             for key, value in os.environ.items()
-            if not key.startswith(("RABBITMQ", "ERL", "PG"))
+            if not key.startswith(("RABBITMQ", "ERL", "PG")) and key != "NOTIFY_SOCKET"
         }
         return {
             **inherited,
             "HOME": str(folder),  # for the cookie
             "LC_ALL": "C.UTF-8",
             "ERL_EPMD_PORT": str(free_port()),
+            # The script becomes the broker, instead of waiting for it: what ends is then all of it.
+            "RUNNING_UNDER_SYSTEMD": "true",
             "RABBITMQ_NODENAME": f"windrow-{secrets.token_hex(4)}@localhost",
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODE_PORT": str(self.port),

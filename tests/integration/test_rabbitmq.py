@@ -6,6 +6,7 @@ import asyncio
 import logging
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from aio_pika.exceptions import AMQPError, ChannelNotFoundEntity
 from tests.builders import add, add_and_claim, add_many, claim, complete
 from tests.conftest import OpenAnother
 from tests.pgbouncer import through
+from tests.rabbitmq import MISSING, Broker, find_rabbitmq
 from windrow import Job, Queue, Worker, handler
 from windrow.errors import ConfigError, MissingExtra
 from windrow.queue.bells import work_in
@@ -466,6 +468,19 @@ async def test_a_notifier_that_cannot_be_is_explained(
 ) -> None:
     with pytest.raises(ConfigError, match=complaint):
         open_notifier(name, scheme)
+
+
+def test_a_broker_stopped_while_it_starts_leaves_nothing_behind() -> None:
+    broker = Broker(find_rabbitmq() or pytest.skip(MISSING))
+    broker.launch()
+    processes, folder = list(broker._processes), broker.folder
+    assert folder is not None
+    while not (folder / "log").exists():  # it is on its way
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.01)
+    broker.stop()
+    assert not folder.exists()
+    assert all(process.poll() is not None for process in processes)
 
 
 def test_tests_that_find_no_broker_are_skipped_and_say_so() -> None:
