@@ -94,8 +94,7 @@ class Claim:
         return self.kind_seconds.get(kind, self.seconds) if own is None else own
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(msgspec.Struct, frozen=True):
     """The end of one run. `state` is where the job goes:
 
     - COMPLETED with `result`; WAITING instead if the job is the root of a group that has not ended;

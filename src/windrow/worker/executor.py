@@ -11,9 +11,8 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, cast
 
 from windrow.errors import HandlerTimeout, RateLimited, StoreError
 from windrow.queue.job import DEFAULT_MAX_ATTEMPTS, Job
@@ -106,7 +105,7 @@ class Executor:
             self._leave_line(run)
             self._end(run, _stopped(run))
         elif run.task is not None and (why is Stop.SHUTDOWN or not run.handler.is_batch):
-            run.task.cancel()
+            run.task.cancel()  # without a task it has not begun: it will see `run.stop` then
 
     async def close(self) -> None:
         await self._processes.close()
@@ -146,46 +145,52 @@ class Executor:
     def _start_batch(self, runs: Sequence[Run]) -> None:
         self._begin(runs, self._run_batch(runs))
 
-    def _begin(self, runs: Sequence[Run], call: Any) -> None:
+    def _begin(self, runs: Sequence[Run], call: Coroutine[Any, Any, None]) -> None:
+        """A task for each call: what a handler sets in its context is not seen by the next one."""
         self._calls += 1
-        task = asyncio.create_task(call, name=f"windrow {runs[0].job.kind}")
+        now = time.monotonic()
         for run in runs:
-            run.task = task
             run.stage = Stage.RUNNING
-            run.began_at = time.monotonic()
+            run.began_at = now
             self._observers.started(run.job)
-        task.add_done_callback(partial(self._called, runs))
+        asyncio.create_task(call)  # noqa: RUF006 (the loop holds it until it begins, then the run)
 
-    def _called(self, runs: Sequence[Run], task: asyncio.Task[Any]) -> None:
+    def _called(self) -> None:
         self._calls -= 1
-        for run in runs:
-            if run.stage is not Stage.ENDED:  # cancelled before it began
-                self._end(run, _stopped(run))
-        if not task.cancelled() and (error := task.exception()):
-            logger.error("a run ended in a way it must not", exc_info=error)
         self._start_next()
 
     async def _run_when_quiet(self, run: Run) -> None:
+        run.task = asyncio.current_task()
         try:
             async with asyncio.timeout(QUIET_SECONDS):
                 await self._runs.wait_for_at_most(1)
         except TimeoutError:
             self._end(run, Snooze(QUIET_SECONDS))
-            return
-        await self._run_one(run)
+            self._called()
+        except asyncio.CancelledError:
+            self._end(run, _stopped(run))
+            self._called()
+        else:
+            await self._run_one(run)
 
     async def _run_one(self, run: Run) -> None:
+        run.task = asyncio.current_task()
+        outcome: Outcome | None
         try:
-            outcome: Outcome | None = await self._outcome_of(run)
+            outcome = _stopped(run) if run.stop else await self._outcome_of(run)
         except asyncio.CancelledError:
             outcome = _stopped(run)
         self._end(run, outcome)
+        self._called()
 
     async def _outcome_of(self, run: Run) -> Outcome:
         job, handler = run.job, run.handler
         try:
             args = [job, handler.payload_of(job)] if handler.takes_payload else [job]
-            value = await self._observers.around(job, lambda: self._call(handler, args))
+            if self._observers.are_around:
+                value = await self._observers.around(job, lambda: self._call(handler, args))
+            else:
+                value = await self._call(handler, args)
             return with_backoff(to_outcome(value), job, handler)
         except asyncio.CancelledError:
             raise
@@ -205,25 +210,32 @@ class Executor:
         async def fail(error: BaseException, run: Run) -> Outcome:
             return await self._outcome_of_error(error, run.job, handler)
 
+        for run in runs:
+            run.task = asyncio.current_task()
         try:
             outcomes: Sequence[Outcome | None] = await run_batch(runs, call, fail)
         except asyncio.CancelledError:
             outcomes = [_stopped(run) for run in runs]
         for run, outcome in zip(runs, outcomes, strict=True):
             self._end(run, None if run.stop is Stop.LOST else outcome)
+        self._called()
 
-    async def _call(self, handler: Handler, args: Sequence[Any]) -> Any:
-        match handler.run:
-            case "async":
-                return await _timed(handler, handler.function(*args))
-            case "thread":
-                portal = LoopPortal(asyncio.get_running_loop())
-                for job in args[0] if handler.is_batch else args[:1]:
-                    block_on(job, portal)
-                return await _timed(handler, self._threads.call(handler.function, args))
-            case "process":
-                async with self._processes.child() as child:
-                    return await _timed(handler, child.call(handler, args))
+    def _call(self, handler: Handler, args: Sequence[Any]) -> Awaitable[Any]:
+        if handler.run == "process":
+            return self._call_process(handler, args)
+        is_async = handler.run == "async"
+        call = handler.function(*args) if is_async else self._call_thread(handler, args)
+        return _timed(handler, call) if handler.timeout else cast(Awaitable[Any], call)
+
+    async def _call_thread(self, handler: Handler, args: Sequence[Any]) -> Any:
+        portal = LoopPortal(asyncio.get_running_loop())
+        for job in args[0] if handler.is_batch else args[:1]:
+            block_on(job, portal)
+        return await self._threads.call(handler.function, args)
+
+    async def _call_process(self, handler: Handler, args: Sequence[Any]) -> Any:
+        async with self._processes.child() as child:  # which takes a while, if it is a new one
+            return await _timed(handler, child.call(handler, args))
 
     async def _outcome_of_error(self, error: BaseException, job: Job, handler: Handler) -> Outcome:
         if isinstance(error, RateLimited):

@@ -45,7 +45,7 @@ class Runs:
     """All of them. A job that was lost and claimed again by this same worker has two."""
 
     def __init__(self) -> None:
-        self._runs: dict[tuple[str, str], Run] = {}
+        self._runs: dict[Run, None] = {}
         self._latest: dict[str, Run] = {}
         self._left = asyncio.Event()  # one of them was removed
         self.noticed_by: Callable[[Run], None] = lambda run: None  # of those that are added
@@ -54,28 +54,28 @@ class Runs:
         return len(self._runs)
 
     def __iter__(self) -> Iterator[Run]:
-        return iter(list(self._runs.values()))
+        return iter(list(self._runs))
 
     def add(self, run: Run) -> Run | None:
         """Returns the former run of the same job, if there is one: it has lost the job."""
         former = self._latest.get(run.job.id)
         self._latest[run.job.id] = run
-        self._runs[run.job.id, run.token] = run
+        self._runs[run] = None
         self.noticed_by(run)
         return former
 
     def remove(self, run: Run) -> None:
         """The run is over: its end is written, or it is no longer ours."""
-        self._runs.pop((run.job.id, run.token), None)
+        self._runs.pop(run, None)
         if self._latest.get(run.job.id) is run:
             del self._latest[run.job.id]
         self._left.set()
 
     def tokens(self) -> list[str]:
-        return sorted({run.token for run in self._runs.values()})
+        return sorted({run.token for run in self._runs})
 
     def running(self) -> int:
-        return sum(1 for run in self._runs.values() if run.stage is Stage.RUNNING)
+        return sum(1 for run in self._runs if run.stage is Stage.RUNNING)
 
     async def wait_for_at_most(self, count: int) -> None:
         """Wait until no more than so many are left."""
