@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+import subprocess
+import sys
 
 import windrow
 from windrow import errors
@@ -83,3 +85,14 @@ def test_errors_cross_processes_as_they_are() -> None:
     ):
         other = pickle.loads(pickle.dumps(error))
         assert (type(other), str(other), vars(other)) == (type(error), str(error), vars(error))
+
+
+def test_importing_windrow_loads_nothing_that_is_optional() -> None:
+    optional = ["pytest", "django", "fastapi", "opentelemetry", "prometheus_client", "aio_pika"]
+    code = (
+        f"import sys, windrow, windrow.testing; print([m for m in {optional} if m in sys.modules])"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.strip() == "[]"
