@@ -223,6 +223,38 @@ async def test_handler_that_outlives_the_grace_period_is_handed_back(queue: Queu
     assert {(job.attempts, job.crashes) for job in jobs} == {(0, 0)}
 
 
+async def test_claim_that_is_on_its_way_when_the_worker_stops_is_handed_back(store: Store) -> None:
+    """Its jobs are ready at once, and no crash is counted."""
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def claim_jobs(self, claim: Any) -> Any:
+            jobs = await store.claim_jobs(claim)
+            held.set()
+            await go_on.wait()
+            return jobs
+
+    @handler("work")
+    async def work(job: Job) -> None:
+        raise AssertionError("the worker was told to stop")
+
+    slow: Any = Slow()
+    queue = Queue(slow)
+    job = await queue.enqueue("work")
+    worker = Worker(queue, [work])
+    task = asyncio.create_task(worker.run())
+    await held.wait()
+    worker.stop()
+    go_on.set()
+    await task
+
+    left = await queue.get(job.id)
+    assert (left.state, left.runs, left.attempts, left.crashes) == (JobState.READY, 1, 0, 0)
+
+
 async def test_second_stop_does_not_wait_for_the_grace_period(queue: Queue) -> None:
     began = asyncio.Event()
 

@@ -34,6 +34,10 @@ def worker(
     max_memory: Annotated[
         int | None, typer.Option(metavar="MIB", help="Begin afresh above so many MiB.")
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", help="Serve Prometheus metrics there, on loopback."),
+    ] = None,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="End when there is nothing to do.")
     ] = False,
@@ -60,6 +64,7 @@ def worker(
                 preset=preset,
                 grace=parse_duration(grace),
                 max_memory=max_memory * MIB if max_memory else None,
+                metrics_port=metrics_port,
                 name=name,
             )
         )
@@ -74,7 +79,8 @@ def worker(
         *(["--verbose"] if verbose else []),
     ]
     if processes > 1:
-        code = run(supervise(settings, arguments, processes))
+        code = run(supervise(settings, arguments, processes, metrics_port))
     elif code == RECYCLED and SUPERVISOR not in os.environ:
-        begin_afresh(settings, arguments)
+        port = ["--metrics-port", str(metrics_port)] if metrics_port else []
+        begin_afresh(settings, [*arguments, *port])
     raise typer.Exit(code)

@@ -9,7 +9,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
@@ -18,6 +19,7 @@ from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue.queue import Queue
 from windrow.services.jobs import open_queue
 from windrow.settings import Settings
+from windrow.worker.metrics import Metrics, serve_metrics
 from windrow.worker.observers import Observer
 from windrow.worker.service import Trouble
 from windrow.worker.worker import Worker
@@ -52,12 +54,23 @@ async def run_worker(
     modules: Sequence[str],
     *,
     until_idle: bool = False,
-    observers: Sequence[Observer] = (),
+    metrics_port: int | None = None,
     **options: Any,
 ) -> int:
     """Work until told to stop; the exit code of the process."""
     handlers = find_handlers(modules)
     queue = await _open_patiently(settings)
+    with _metrics(metrics_port) as observers:
+        return await _run_worker(queue, handlers, until_idle, observers, options)
+
+
+async def _run_worker(
+    queue: Queue,
+    handlers: Sequence[ModuleType],
+    until_idle: bool,
+    observers: Sequence[Observer],
+    options: Mapping[str, Any],
+) -> int:
     try:
         worker = Worker(queue, handlers, observers=observers, **options)
         orphaned = asyncio.create_task(_stop_when_orphaned(worker))
@@ -70,11 +83,17 @@ async def run_worker(
     return RECYCLED if worker.was_recycled else 0
 
 
-async def supervise(settings: Settings, arguments: Sequence[str], count: int) -> int:
-    """Keep so many workers running, each `windrow worker` with these arguments. A signal is handed
-    on to all of them. The exit code: the first that is not 0 of those that ended for good."""
+async def supervise(
+    settings: Settings, arguments: Sequence[str], count: int, metrics_port: int | None = None
+) -> int:
+    """Keep so many workers running, each `windrow worker` with these arguments, and with a port for
+    metrics of its own, from `metrics_port` on. A signal is handed on to all of them. The exit code:
+    the first that is not 0 of those that ended for good."""
     supervised = {**environment(settings), SUPERVISOR: str(os.getpid())}
-    children = [Child(arguments, supervised) for _ in range(count)]
+    children = [
+        Child([*arguments, *_port_argument(metrics_port, number)], supervised)
+        for number in range(count)
+    ]
 
     def tell(number: signal.Signals) -> None:
         for child in children:
@@ -96,6 +115,21 @@ def begin_afresh(settings: Settings, arguments: Sequence[str]) -> None:
 def environment(settings: Settings) -> dict[str, str]:
     """Of a worker's process. The database is named here: everybody can read a command line."""
     return {**os.environ, "WINDROW_DATABASE_URL": settings.database_url}
+
+
+def _port_argument(first: int | None, number: int) -> list[str]:
+    return [] if first is None else ["--metrics-port", str(first + number)]
+
+
+@contextmanager
+def _metrics(port: int | None) -> Iterator[list[Observer]]:
+    """Serve metrics on a port, if one is given; the observers that count."""
+    if port is None:
+        yield []
+        return
+    with serve_metrics(port) as served:
+        logger.info("metrics at http://127.0.0.1:%d/metrics", served)
+        yield [Metrics()]
 
 
 async def _open_patiently(settings: Settings) -> Queue:

@@ -96,7 +96,9 @@ class Claimer(Service):
         return 0.0
 
     def stop(self) -> None:
+        """No more claims; what a claim that is on its way brings is handed back."""
         super().stop()
+        self._executor.stop_taking()
         self._looked.set()
 
     def wake(self) -> None:

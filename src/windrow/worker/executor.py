@@ -64,6 +64,7 @@ class Executor:
         self._threads = Threads(concurrency)
         self._processes = Processes(concurrency)
         self._pace = Pace()
+        self._is_closing = False
 
     @property
     def takes_more(self) -> bool:
@@ -85,8 +86,16 @@ class Executor:
             if former := self._runs.add(run):
                 self.stop(former, Stop.LOST)
             self._place(run)
+        if self._is_closing:
+            self.give_back_waiting()
+            return
         self._batches.flush_due()
         self._start_next()
+
+    def stop_taking(self) -> None:
+        """Hand back what has not begun, now and from now on."""
+        self._is_closing = True
+        self.give_back_waiting()
 
     def give_back_waiting(self) -> None:
         """Hand back what has not begun."""

@@ -101,6 +101,7 @@ class Worker:
         self._observers = Observers(observers)
         self._stop_asked = asyncio.Event()
         self._stop_now = asyncio.Event()
+        self._claimer: Claimer | None = None
 
     def stop(self, *, now: bool = False) -> None:
         """Claim nothing more, let running handlers end within the grace period, then hand back the
@@ -108,25 +109,29 @@ class Worker:
         if now or self._stop_asked.is_set():
             self._stop_now.set()
         self._stop_asked.set()
+        if self._claimer is not None:
+            self._claimer.stop()
 
     async def run(self, *, until_idle: bool = False, handle_signals: bool = False) -> None:
         """Work until `stop` is called; with `until_idle`, until there is nothing to do any more.
         With `handle_signals`, SIGTERM and SIGINT stop it."""
-        self._wire()
+        claimer = self._wire()
+        if self._stop_asked.is_set():
+            claimer.stop()
         watchdog = Watchdog()
         watchdog.start()
         with _signals(self, handle_signals):
             tasks = [asyncio.create_task(service.run()) for service in self._services]
             if until_idle:
-                tasks.append(asyncio.create_task(self._stop_when_idle()))
+                tasks.append(asyncio.create_task(self._stop_when_idle(claimer)))
             try:
                 await self._stop_asked.wait()
-                await self._drain()
+                await self._drain(claiming=tasks[0])
             finally:
                 watchdog.stop()
                 await self._shut_down(tasks)
 
-    def _wire(self) -> None:
+    def _wire(self) -> Claimer:
         store, limits = self._queue.store, self._queue.size_limits
         self._runs = Runs()
         self._completer = Completer(store, limits, self._runs, self._observers)
@@ -138,14 +143,14 @@ class Worker:
             self._completer.add,
             self._observers,
         )
-        self._claimer = Claimer(store, self._wanted(), limits, self._executor, self._observers)
-        self._completer.claimer = self._claimer
+        claimer = Claimer(store, self._wanted(), limits, self._executor, self._observers)
+        self._claimer = self._completer.claimer = claimer
         self._presence = Presence(store, self._describe(), self._runs.running)
         heartbeat = Heartbeat(store, self._runs, self._lease, self._executor.stop)
         self._runs.noticed_by = heartbeat.notice
         self._leader = Leader(store, self.id)
         self._services: list[Service] = [
-            self._claimer,
+            claimer,
             self._completer,
             heartbeat,
             self._presence,
@@ -161,6 +166,7 @@ class Worker:
                 Scheduler(self._leader, store),
                 Pruner(self._leader, self._queue, self._observers),
             ]
+        return claimer
 
     def _recycle(self) -> None:
         self.was_recycled = True
@@ -191,10 +197,10 @@ class Worker:
             version=version("windrow"),
         )
 
-    async def _drain(self) -> None:
-        """Let running handlers end, as long as the grace period lasts; stop the others."""
-        self._claimer.stop()
-        self._executor.give_back_waiting()
+    async def _drain(self, claiming: asyncio.Task[None]) -> None:
+        """Let running handlers end, as long as the grace period lasts; stop the others. A claim
+        that is on its way is waited for, or its jobs would be taken for crashed."""
+        await asyncio.wait([claiming], timeout=STOP_SECONDS)
         await self._until_empty_or_now(self._grace)
         for run in self._runs:
             self._executor.stop(run, Stop.SHUTDOWN)
@@ -233,7 +239,7 @@ class Worker:
             # Both would only have been over a little sooner than by themselves.
             logger.warning("could not say good-bye to the database: %s", error)
 
-    async def _stop_when_idle(self) -> None:
+    async def _stop_when_idle(self, claimer: Claimer) -> None:
         """Idle: nothing runs, nothing can be claimed, and nothing is about to become ready."""
         held_since: float | None = None
         loop = asyncio.get_running_loop()
@@ -241,7 +247,7 @@ class Worker:
             await self._runs.wait_for_at_most(0)
             try:
                 moved = await self._queue.tend()
-                is_idle = await self._claimer.look_again() and not moved and not len(self._runs)
+                is_idle = await claimer.look_again() and not moved and not len(self._runs)
                 held = (await self._queue.counts())[JobState.HELD] if is_idle else 0
             except StoreError as error:
                 logger.warning("cannot see whether there is more to do: %s", error)
