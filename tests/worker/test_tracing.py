@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -163,6 +164,31 @@ async def test_a_payload_that_does_not_fit_is_an_error_of_its_run(
     run = spans.one("run work")
     assert (run.attributes or {})["windrow.outcome"] == "fail"
     assert "PayloadMismatch" in (run.status.description or "")
+
+
+async def test_a_job_lost_and_claimed_again_has_a_span_for_each_run(
+    traced: Queue, spans: Spans
+) -> None:
+    lost: list[str] = []
+
+    @handler("work", lease=60)
+    async def work(job: Job) -> str:
+        if not lost:
+            lost.append(job.id)
+            await traced.store.extend_leases([job.lease_token or ""], 0)
+            await traced.store.rescue_jobs()
+            await asyncio.Event().wait()
+        return "done"
+
+    job = await traced.enqueue("work")
+    await run_all(traced, spans, work)
+
+    assert (await traced.get(job.id)).result == "done"
+    ended = {
+        (span.attributes or {})["windrow.run"]: (span.attributes or {})["windrow.outcome"]
+        for span in spans("run work")
+    }
+    assert ended == {1: "lost", 2: "done"}
 
 
 async def test_headers_of_ones_own_stay_as_they_are(traced: Queue, spans: Spans) -> None:

@@ -38,10 +38,12 @@ class Tracing(Observer):
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
         self._tracer = tracer(provider)
-        self._spans: dict[str, Span] = {}  # of the jobs that run, by id
+        # By the claimed job, not by its id: one that was lost and claimed again by the same worker
+        # runs twice at once for a moment.
+        self._spans: dict[Job, Span] = {}
 
     def started(self, job: Job) -> None:
-        self._spans[job.id] = self._tracer.start_span(
+        self._spans[job] = self._tracer.start_span(
             f"run {job.kind}",
             context=Context(),  # a trace of its own, whatever the worker runs in
             kind=SpanKind.CONSUMER,
@@ -50,7 +52,7 @@ class Tracing(Observer):
         )
 
     async def around(self, job: Job, call: Call) -> Any:
-        span = self._spans.get(job.id)
+        span = self._spans.get(job)
         if span is None:
             return await call()
         # How it ended is said by `ended`, which knows what became of the error.
@@ -61,7 +63,7 @@ class Tracing(Observer):
             return value
 
     def ended(self, job: Job, outcome: Outcome | None, seconds: float) -> None:
-        span = self._spans.pop(job.id, None)
+        span = self._spans.pop(job, None)
         if span is None:
             return
         span.set_attribute("windrow.outcome", outcome_name(job, outcome))
