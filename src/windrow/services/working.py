@@ -19,7 +19,7 @@ from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue.queue import Queue
 from windrow.services.jobs import open_queue
 from windrow.settings import Settings
-from windrow.worker.metrics import Metrics, serve_metrics
+from windrow.worker.metrics import Metrics, serve_metrics, watch_queue
 from windrow.worker.observers import Observer
 from windrow.worker.service import Trouble
 from windrow.worker.worker import Worker
@@ -60,7 +60,7 @@ async def run_worker(
     """Work until told to stop; the exit code of the process."""
     handlers = find_handlers(modules)
     queue = await _open_patiently(settings)
-    with _metrics(metrics_port) as observers:
+    with _metrics(metrics_port, queue) as observers:
         return await _run_worker(queue, handlers, until_idle, observers, options)
 
 
@@ -122,12 +122,13 @@ def _port_argument(first: int | None, number: int) -> list[str]:
 
 
 @contextmanager
-def _metrics(port: int | None) -> Iterator[list[Observer]]:
-    """Serve metrics on a port, if one is given; the observers that count."""
+def _metrics(port: int | None, queue: Queue) -> Iterator[list[Observer]]:
+    """Serve metrics on a port, if one is given, of this worker and of the queues; the observers
+    that count."""
     if port is None:
         yield []
         return
-    with serve_metrics(port) as served:
+    with serve_metrics(port) as served, watch_queue(queue):
         logger.info("metrics at http://127.0.0.1:%d/metrics", served)
         yield [Metrics()]
 
