@@ -21,6 +21,7 @@ import secrets
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any, Protocol
@@ -244,6 +245,18 @@ def postgres_template(postgres_url: str) -> Iterator[str]:
         drop_database(postgres_url, url)
 
 
+@pytest.fixture
+def dialect_database(make_database: MakeDatabase, postgres_template: str) -> Callable[[str], str]:
+    """Call it for the URL of a fresh Postgres database with a dialect installed."""
+
+    def make(name: str) -> str:
+        url = make_database(postgres_template)
+        _on_store(url, lambda store: store.install_dialect(name))
+        return url
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated database file to copy."""
@@ -253,16 +266,20 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _migrate(url: str) -> None:
-    async def migrate() -> None:
+    _on_store(url, lambda store: store.migrate())
+
+
+def _on_store(url: str, do: Callable[[Store], Awaitable[Any]]) -> None:
+    async def work() -> None:
         store = await open_store(url)
         try:
-            await store.migrate()
+            await do(store)
         finally:
             await store.close()
 
-    # With a factory the runner leaves pytest-asyncio's current loop alone.
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        runner.run(migrate())
+    # In a thread of its own: a fixture may be asked for from inside a running loop.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work()).result()
 
 
 @pytest.fixture

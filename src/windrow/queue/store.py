@@ -46,6 +46,7 @@ from typing import Any, Protocol, runtime_checkable
 from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell
+from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.notifying import open_notifier
 from windrow.queue.records import (
@@ -463,6 +464,19 @@ class Maintenance(Protocol):
     async def migrate(self) -> list[str]:
         """Bring the tables up to date, safe if several do it at once; the names of the migrations
         that were applied."""
+        ...
+
+    async def install_dialect(self, name: str) -> bool:
+        """Lay a foreign schema over the tables, or bring it up to date; whether it is new. Raises
+        ConfigError if there is none of this name for this database."""
+        ...
+
+    async def remove_dialect(self, name: str) -> bool:
+        """Take a foreign schema away; jobs that came through it stay. Whether it was there."""
+        ...
+
+    async def list_dialects(self) -> list[DialectInfo]:
+        """Those there are for this database, and those that are installed, by name."""
         ...
 
     async def close(self) -> None: ...

@@ -13,7 +13,7 @@ from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.verbs import Verbs
 
 # Held while the tables are changed; any number will do, as long as nobody else locks it.
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('windrow.migration', 0))"
+LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('windrow.migration', 0))"
 # By query, not by to_regclass: that may answer from a cache filled before the lock was waited for.
 _HAS_SCHEMA: Final = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'windrow')"
 _HAS_HISTORY: Final = (
@@ -55,7 +55,7 @@ def _refuse_newer(found: int) -> None:
 async def _apply(connection: Any, migration: Migration) -> bool:
     """Apply a migration in a transaction of its own, unless somebody else has."""
     async with connection.transaction():
-        await connection.execute(_LOCK)
+        await connection.execute(LOCK)
         if await _version(connection) >= migration.version:
             return False
         # Asked for first: to create a schema that is there needs a right the owner may not have.

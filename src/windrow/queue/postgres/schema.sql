@@ -433,14 +433,16 @@ CREATE UNLOGGED TABLE windrow.event_draft (
     queue text,
     kind text,
     tenant text,
-    job_ids uuid[]
+    job_ids uuid[],
+    details json
 );
 
 CREATE FUNCTION windrow.publish_draft() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO windrow.event (at, leaf, group_id, type, state, queue, kind, tenant, job_ids)
+    INSERT INTO windrow.event (at, leaf, group_id, type, state, queue, kind, tenant, job_ids,
+                               details)
     VALUES (NEW.at, windrow.event_leaf(NEW.at), NEW.group_id, NEW.type, NEW.state, NEW.queue,
-            NEW.kind, NEW.tenant, NEW.job_ids);
+            NEW.kind, NEW.tenant, NEW.job_ids, NEW.details);
     DELETE FROM windrow.event_draft WHERE number = NEW.number;
     RETURN NULL;
 END
@@ -448,3 +450,10 @@ $$;
 CREATE CONSTRAINT TRIGGER publish_draft AFTER INSERT ON windrow.event_draft
     DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION windrow.publish_draft();
+
+-- Which foreign schemas lie over the queue: `windrow db dialect`.
+CREATE TABLE windrow.dialect (
+    name text PRIMARY KEY,
+    version text NOT NULL,
+    installed_at timestamptz NOT NULL
+);

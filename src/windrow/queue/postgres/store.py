@@ -8,6 +8,7 @@
 - `streaming`: what happened, in order, for those who follow it
 - `copying`: jobs on their way to or from another database
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
+- `dialects`: foreign schemas over them
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from windrow.queue.postgres.bounding import find_bounds, keep_bounds
 from windrow.queue.postgres.changing import Changing
 from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.copying import Copying
+from windrow.queue.postgres.dialects import Dialects
 from windrow.queue.postgres.examining import Examining
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.finishing import Finishing
@@ -44,7 +46,6 @@ from windrow.queue.postgres.pruning import Pruning
 from windrow.queue.postgres.registering import Registering
 from windrow.queue.postgres.rows import as_json, sql
 from windrow.queue.postgres.scheduling import Scheduling
-from windrow.queue.postgres.schema import Schema
 from windrow.queue.postgres.streaming import Streaming
 from windrow.queue.postgres.work import Delta, Work, settle_groups
 from windrow.queue.records import Claim, Inserted, JobRow
@@ -72,7 +73,7 @@ class PostgresStore(
     Registering,
     Streaming,
     Examining,
-    Schema,
+    Dialects,
 ):
     capabilities = Capabilities(
         transactional_insert=True, reads_in_transaction=True, many_machines=True

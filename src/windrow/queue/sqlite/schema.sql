@@ -21,6 +21,12 @@ CREATE TABLE windrow_copy_outbox (
 
 CREATE INDEX windrow_copy_outbox_parcel ON windrow_copy_outbox (parcel, number);
 
+CREATE TABLE windrow_dialect (
+  name TEXT PRIMARY KEY,
+  version TEXT NOT NULL,
+  installed_at INTEGER NOT NULL
+);
+
 CREATE TABLE windrow_event (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   at INTEGER NOT NULL,

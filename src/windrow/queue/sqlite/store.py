@@ -15,6 +15,7 @@ from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell, any_event, end_of, work_in
 from windrow.queue.copying import Parcel, QueueRow, Receipt
+from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.migrate import check_version
 from windrow.queue.notifying import Notifier
@@ -54,6 +55,7 @@ from windrow.queue.sqlite import (
     changing,
     claiming,
     copying,
+    dialects,
     editing,
     enlisting,
     examining,
@@ -442,4 +444,13 @@ class SqliteStore:
         check_version(await self.schema_version(), PACKAGE)
 
     async def migrate(self) -> list[str]:
-        return await self._write(schema.migrate)
+        return await self._write(dialects.migrate)
+
+    async def install_dialect(self, name: str) -> bool:
+        return await self._write(lambda work: dialects.install_dialect(work, name))
+
+    async def remove_dialect(self, name: str) -> bool:
+        return await self._write(lambda work: dialects.remove_dialect(work, name))
+
+    async def list_dialects(self) -> list[DialectInfo]:
+        return await self._read(dialects.list_dialects)

@@ -1,0 +1,2 @@
+-- The dialects that are installed. Returns name, version, installed_at.
+SELECT name, version, installed_at FROM windrow.dialect ORDER BY name
