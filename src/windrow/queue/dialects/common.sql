@@ -8,10 +8,10 @@
 --   new_id() · as_uuid(name)                          ids; a name that is none, by UUIDv5
 --   lock_job(id)                                      the live row, locked; nothing if it is not live
 --   insert_job(row)                                   a new job, by the fields of a JobRow
---   claim_job(id, worker, seconds[, at])              ready or due → active, under a lease of its own
+--   claim_job(id, worker, seconds[, at, token])       ready or due → active, under a lease of its own
 --   renew_job(id, at[, seconds])                      its lease as if it had been taken at that time
 --   rescue_job(id)                                    its lease is over: the crash counted, it waits or failed
---   finish_job(id, state[, error, result, …])         any live state → completed, failed, cancelled
+--   finish_job(id, state[, error, result, …, at])     any live state → completed, failed, cancelled
 --   return_job(id, run_at[, error, …])                active → waits again, or ends if it may not
 --   delete_job(id)                                    without a trace
 --   is_over(lease)                                    whether nobody holds a lease any more
@@ -147,7 +147,8 @@ RETURNS void LANGUAGE sql AS $$
 $$;
 
 -- A new job, ready or scheduled. `given` has the fields of a JobRow, of which only queue and kind are
--- needed, and created_at. Raises unique_violation if its id or unique key is taken.
+-- needed, created_at, and joins_any_group: a group that is missing or has ended is no error. Raises
+-- unique_violation if its id or unique key is taken.
 CREATE OR REPLACE FUNCTION windrow_dialect.insert_job(given json) RETURNS windrow.job_live
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -171,13 +172,15 @@ DECLARE
         'limits', coalesce(given -> 'limits', '[]'),
         'max_hold_seconds', given ->> 'max_hold_seconds',
         'is_cleaned', coalesce((given ->> 'is_cleaned')::boolean, false));
+    created CONSTANT timestamptz := (given ->> 'created_at')::timestamptz;
     inserted jsonb;
     job windrow.job_live;
 BEGIN
     SELECT one INTO inserted
       FROM windrow_dialect.insert_jobs(
                rows => json_build_array(filled)::text, as_followers => 'false',
-               are_bounds_kept => 'true', are_drafted => 'true') AS one;
+               are_bounds_kept => 'true', are_drafted => 'true',
+               now => windrow_dialect.if_recent(created)::text) AS one;
     IF inserted IS NULL THEN
         RAISE unique_violation
             USING MESSAGE = format('a live job has the id %s or the unique key %s already',
@@ -186,15 +189,21 @@ BEGIN
     SELECT * INTO job FROM windrow.job_live WHERE id = (filled ->> 'id')::uuid;
     PERFORM windrow_dialect.keep_bound(job.queue);
     IF job.group_id IS NOT NULL THEN
-        PERFORM windrow_dialect.join_group(job.group_id);
+        PERFORM windrow_dialect.join_group(
+            job.group_id, coalesce((given ->> 'joins_any_group')::boolean, false));
     END IF;
-    IF given ->> 'created_at' IS NOT NULL THEN
-        UPDATE windrow.job_live SET created_at = (given ->> 'created_at')::timestamptz
-         WHERE id = job.id
-        RETURNING * INTO job;
+    IF job.created_at <> created THEN
+        UPDATE windrow.job_live SET created_at = created WHERE id = job.id RETURNING * INTO job;
     END IF;
     RETURN job;
 END
+$$;
+
+-- A time that a statement may take for its own; null if it lies further away, which the stream of
+-- events, kept by the hour, must not be told.
+CREATE OR REPLACE FUNCTION windrow_dialect.if_recent(at timestamptz) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+    SELECT at WHERE at BETWEEN statement_timestamp() - interval '1 minute' AND statement_timestamp()
 $$;
 
 -- See after an insert that a bounded queue has not become too deep.
@@ -217,15 +226,18 @@ BEGIN
 END
 $$;
 
--- Count one more member of a group, which must take more.
-CREATE OR REPLACE FUNCTION windrow_dialect.join_group(group_id uuid) RETURNS void
+-- Count one more member of a group, which must take more unless it may be any.
+CREATE OR REPLACE FUNCTION windrow_dialect.join_group(group_id uuid, is_any boolean DEFAULT false)
+RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     found jsonb;
 BEGIN
     SELECT locked INTO found
       FROM windrow_dialect.lock_groups(ids => json_build_array(group_id)::text) AS locked;
-    IF found IS NULL THEN
+    IF is_any THEN
+        NULL;
+    ELSIF found IS NULL THEN
         RAISE foreign_key_violation USING MESSAGE = format('there is no group %s', group_id);
     ELSIF found ->> 'state' <> 'active' OR (found ->> 'is_cancelled')::boolean THEN
         RAISE object_not_in_prerequisite_state
@@ -251,23 +263,27 @@ $$;
 -- Make a ready job, or a scheduled one, active under a lease of its own, as if taken at `at`. All
 -- null if it is neither, or waits for its limits.
 CREATE OR REPLACE FUNCTION windrow_dialect.claim_job(
-    job_id uuid, worker text, seconds bigint, at timestamptz DEFAULT NULL)
+    job_id uuid, worker text, seconds bigint, at timestamptz DEFAULT NULL, token uuid DEFAULT NULL)
 RETURNS windrow.job_live LANGUAGE plpgsql AS $$
 DECLARE
     job windrow.job_live := windrow_dialect.lock_job(job_id);
     before CONSTANT text := job.state;
-    token CONSTANT uuid := gen_random_uuid();
+    new_token CONSTANT uuid := coalesce(token, gen_random_uuid());
     claimed_at CONSTANT timestamptz := coalesce(at, statement_timestamp());
 BEGIN
     IF job.id IS NULL OR NOT (before = 'ready'
                               OR (before = 'scheduled' AND job.limit_keys IS NULL)) THEN
         RETURN NULL;
     END IF;
-    INSERT INTO windrow.lease (token, claimed_at, expires_at, seconds, worker, job_ids)
-    VALUES (token, claimed_at, claimed_at + seconds * interval '1 second', seconds,
-            coalesce(claim_job.worker, ''), ARRAY[job_id]);
+    -- A token that was given may have been given for other jobs, too.
+    INSERT INTO windrow.lease AS held (token, claimed_at, expires_at, seconds, worker, job_ids)
+    VALUES (new_token, claimed_at, claimed_at + seconds * interval '1 second', seconds,
+            coalesce(claim_job.worker, ''), ARRAY[job_id])
+        ON CONFLICT ON CONSTRAINT lease_pkey DO UPDATE
+       SET job_ids = held.job_ids || excluded.job_ids,
+           expires_at = greatest(held.expires_at, excluded.expires_at);
     UPDATE windrow.job_live
-       SET state = 'active', lease = token, runs = runs + 1, started_at = claimed_at
+       SET state = 'active', lease = new_token, runs = runs + 1, started_at = claimed_at
      WHERE id = job_id
     RETURNING * INTO job;
     PERFORM windrow_dialect.count_move(job.queue, before, 'active');
@@ -324,7 +340,7 @@ $$;
 -- Move a job to a final state; returns the notes with what follows from it.
 CREATE OR REPLACE FUNCTION windrow_dialect.end_into(
     work jsonb, job_id uuid, after text, from_states text[], error text DEFAULT NULL,
-    result json DEFAULT NULL, uses_attempt boolean DEFAULT false)
+    result json DEFAULT NULL, uses_attempt boolean DEFAULT false, at timestamptz DEFAULT NULL)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     ended jsonb;
@@ -334,7 +350,8 @@ BEGIN
                ids => ARRAY[job_id], tokens => ARRAY[NULL::uuid], states => ARRAY[after],
                errors => ARRAY[error], uses_attempts => ARRAY[uses_attempt],
                results => ARRAY[result], hashes => ARRAY[NULL::bytea],
-               are_cleaned => ARRAY[false], from_states => end_into.from_states) AS one;
+               are_cleaned => ARRAY[false], from_states => end_into.from_states,
+               now => windrow_dialect.if_recent(at)) AS one;
     IF ended IS NULL THEN
         RETURN work;
     END IF;
@@ -449,7 +466,7 @@ BEGIN
                            cancel_reason text)
                  GROUP BY id) AS delta;
         work := work || '{"deltas": []}';
-        FOR one IN SELECT windrow_dialect.settle_groups(deltas => settle.deltas) LOOP
+        FOR one IN SELECT windrow_dialect.settle_groups(deltas => deltas) LOOP
             work := windrow_dialect.end_group_into(work, one);
         END LOOP;
     END LOOP;
@@ -496,10 +513,12 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- End a live job, whatever its state: completed, failed or cancelled. A completed root waits for its
--- group. Whether it was live. `is_noted`: the error is also added to the job's history.
+-- group. Whether it was live. `is_noted`: the error is also added to the job's history. `at`: when it
+-- ended, if that was just now.
 CREATE OR REPLACE FUNCTION windrow_dialect.finish_job(
     job_id uuid, after text, error text DEFAULT NULL, result json DEFAULT NULL,
-    uses_attempt boolean DEFAULT false, is_noted boolean DEFAULT true)
+    uses_attempt boolean DEFAULT false, is_noted boolean DEFAULT true,
+    at timestamptz DEFAULT NULL)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     job CONSTANT windrow.job_live := windrow_dialect.lock_job(job_id);
@@ -522,7 +541,7 @@ BEGIN
     ELSE
         work := windrow_dialect.end_into(
                     work, job_id, after, ARRAY[job.state], windrow_dialect.short_error(error),
-                    result, uses_attempt);
+                    result, uses_attempt, at);
     END IF;
     IF job.lease IS NOT NULL THEN
         PERFORM windrow_dialect.delete_leases(tokens => ARRAY[job.lease]);
