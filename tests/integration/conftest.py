@@ -1,9 +1,9 @@
-"""Fixtures of the tests that move jobs between databases."""
+"""Databases for tests that move jobs between them, and a server for those that take it away."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -11,6 +11,8 @@ import pytest
 
 from tests.builders import counted, tallied
 from tests.conftest import MakeDatabase
+from tests.postgres_server import TEST_SETTINGS, PostgresServer
+from windrow import Queue
 from windrow.queue.store import Store, open_store
 
 DIRECTIONS = ("sqlite to postgres", "postgres to sqlite")
@@ -42,3 +44,20 @@ async def both(urls: tuple[str, str]) -> AsyncIterator[tuple[Store, Store]]:
         yield stores[0], stores[1]
         for store in stores:
             assert await tallied(store) == await counted(store)
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    """A Postgres of the test's own, which it may stop; what was committed outlives a crash."""
+    server = PostgresServer(settings={**TEST_SETTINGS, "synchronous_commit": "on"})
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+async def queue(server: PostgresServer) -> AsyncIterator[Queue]:
+    async with Queue.open(server.url(), migrate=True) as opened:
+        yield opened

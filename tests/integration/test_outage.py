@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import signal
-from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from tests.builders import add, claim
 from tests.conftest import MakeDatabase
 from tests.faults import FaultyStore
-from tests.postgres_server import TEST_SETTINGS, PostgresServer
+from tests.postgres_server import PostgresServer
 from windrow import Queue
 from windrow.clock import Clock
 from windrow.errors import StoreUnavailable
@@ -28,23 +27,6 @@ END_LISTENERS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
     "WHERE datname = current_database() AND application_name = 'windrow-listener'"
 )
-
-
-@pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    """A Postgres of the test's own, which it may stop; what was committed outlives a crash."""
-    server = PostgresServer(settings={**TEST_SETTINGS, "synchronous_commit": "on"})
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-
-
-@pytest.fixture
-async def queue(server: PostgresServer) -> AsyncIterator[Queue]:
-    async with Queue.open(server.url(), migrate=True) as opened:
-        yield opened
 
 
 def finish_elsewhere(url: str) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
-import pytest
 
-from tests.postgres_server import TEST_SETTINGS, PostgresServer
+from tests.postgres_server import PostgresServer
 from windrow import Job, NewJob, Queue, Worker, handler
 from windrow.queue.job import JobState
 
@@ -21,23 +20,6 @@ END_ALL = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
     "WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
-
-
-@pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    """A Postgres of the test's own, which it may stop; what was committed outlives a crash."""
-    server = PostgresServer(settings={**TEST_SETTINGS, "synchronous_commit": "on"})
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-
-
-@pytest.fixture
-async def queue(server: PostgresServer) -> AsyncIterator[Queue]:
-    async with Queue.open(server.url(), migrate=True) as opened:
-        yield opened
 
 
 async def execute(server: PostgresServer, sql: str) -> Any:

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import psycopg
-import pytest
 
 from tests.builders import add, claim_one, complete
-from tests.conftest import MakeDatabase
 from tests.unit.queue.postgres.test_scheduling import until_it_waits
-from windrow.clock import FakeClock
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import LimitRow
-
-
-@pytest.fixture
-def url(make_database: MakeDatabase, postgres_template: str) -> str:
-    return make_database(postgres_template)
-
-
-@pytest.fixture
-async def store(url: str, clock: FakeClock) -> AsyncIterator[PostgresStore]:
-    opened = await PostgresStore.open(url, clock=clock)
-    yield opened
-    await opened.close()
 
 
 async def use(store: PostgresStore, key: str) -> None:

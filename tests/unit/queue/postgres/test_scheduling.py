@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import psycopg
-import pytest
 
 from tests.builders import row
-from tests.conftest import MakeDatabase
 from windrow.clock import FakeClock
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import ScheduleRow
-
-
-@pytest.fixture
-def url(make_database: MakeDatabase, postgres_template: str) -> str:
-    return make_database(postgres_template)
-
-
-@pytest.fixture
-async def store(url: str, clock: FakeClock) -> AsyncIterator[PostgresStore]:
-    opened = await PostgresStore.open(url, clock=clock)
-    yield opened
-    await opened.close()
 
 
 async def test_schedule_that_somebody_is_firing_holds_nobody_up(

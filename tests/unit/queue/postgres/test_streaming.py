@@ -3,14 +3,13 @@ beside readers."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
 from tests.builders import add
-from tests.conftest import MakeDatabase
 from windrow import Queue
 from windrow.clock import FakeClock
 from windrow.queue.events import OLDEST, Event
@@ -26,18 +25,6 @@ TICKETS = (
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
     " AND classid::bigint >> 16 = 30569 AND pid = pg_backend_pid()"
 )
-
-
-@pytest.fixture
-def url(make_database: MakeDatabase, postgres_template: str) -> str:
-    return make_database(postgres_template)
-
-
-@pytest.fixture
-async def store(url: str, clock: FakeClock) -> AsyncIterator[PostgresStore]:
-    opened = await PostgresStore.open(url, clock=clock)
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture
