@@ -13,11 +13,15 @@
 --   rescue_job(id)                                    its lease is over: the crash counted, it waits or failed
 --   finish_job(id, state[, error, result, …, at])     any live state → completed, failed, cancelled
 --   return_job(id, run_at[, error, …])                active → waits again, or ends if it may not
+--   schedule_job(id, run_at)                          an unclaimed job is due then: ready or scheduled
+--   retry_job(id)                                     failed or cancelled → ready, as if it had not run
 --   delete_job(id)                                    without a trace
 --   is_over(lease)                                    whether nobody holds a lease any more
+--   is_paused(queue)                                  whether nothing of a queue may be claimed
+--   as_jsonb(json)                                    a payload, also one that jsonb does not take
 
 -- Events of a dialect are those of a caller's transaction: drafted, and numbered when it commits.
-CREATE OR REPLACE VIEW windrow_dialect.event AS
+CREATE OR REPLACE VIEW windrow_dialect.event WITH (security_invoker = true) AS
 SELECT at, leaf, type, state, queue, kind, tenant, group_id, job_ids, details FROM windrow.event;
 
 CREATE OR REPLACE FUNCTION windrow_dialect.draft_event() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -135,6 +139,20 @@ BEGIN
                         WHERE lease.token = is_over.token
                           AND lease.expires_at > statement_timestamp());
 END
+$$;
+
+CREATE OR REPLACE FUNCTION windrow_dialect.is_paused(queue text) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM windrow.queue AS known
+                    WHERE known.name = is_paused.queue AND known.is_paused)
+$$;
+
+-- JSON as jsonb, which knows no NUL character: U+FFFD stands in its place.
+CREATE OR REPLACE FUNCTION windrow_dialect.as_jsonb(given json) RETURNS jsonb
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT CASE WHEN strpos(given::text, '\u0000') = 0 THEN given::text::jsonb
+                ELSE regexp_replace(given::text, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::jsonb
+           END
 $$;
 
 -- A job went from one state to another (null: was or is not there).
@@ -661,6 +679,48 @@ BEGIN
     IF gone ->> 'hash' IS NOT NULL THEN
         PERFORM windrow_dialect.lock_blobs(hashes => ARRAY[(gone ->> 'hash')::bytea]);
         PERFORM windrow_dialect.delete_blobs(hashes => ARRAY[(gone ->> 'hash')::bytea]);
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- An unclaimed job is due at `due`: ready then or scheduled. One that is held or paused stays so.
+CREATE OR REPLACE FUNCTION windrow_dialect.schedule_job(job_id uuid, due timestamptz)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    job CONSTANT windrow.job_live := windrow_dialect.lock_job(job_id);
+    after CONSTANT text := CASE WHEN job.state NOT IN ('ready', 'scheduled') THEN job.state
+                                WHEN due > statement_timestamp() THEN 'scheduled'
+                                WHEN job.state = 'ready' OR job.limit_keys IS NULL THEN 'ready'
+                                ELSE 'held' END;
+BEGIN
+    IF job.id IS NULL OR job.state IN ('active', 'waiting') THEN
+        RETURN false;
+    END IF;
+    UPDATE windrow.job_live SET run_at = due, state = after WHERE id = job_id;
+    PERFORM windrow_dialect.count_move(job.queue, job.state, after);
+    RETURN true;
+END
+$$;
+
+-- A failed or cancelled job is ready again, as if it had not run. False if it is not one of them, or if
+-- its unique key is taken.
+CREATE OR REPLACE FUNCTION windrow_dialect.retry_job(job_id uuid) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    retried jsonb;
+BEGIN
+    PERFORM windrow_dialect.lock_finished(ids => ARRAY[job_id]);
+    SELECT one INTO retried FROM windrow_dialect.retry_jobs(ids => ARRAY[job_id]) AS one;
+    IF retried IS NULL THEN
+        RETURN false;
+    END IF;
+    IF retried ->> 'group_id' IS NOT NULL THEN
+        PERFORM windrow_dialect.settle(windrow_dialect.noted(
+            windrow_dialect.no_work(), 'deltas', windrow_dialect.delta(
+                (retried ->> 'group_id')::uuid, pending => 1,
+                failed => -(retried ->> 'before' = 'failed')::integer,
+                cancelled => -(retried ->> 'before' = 'cancelled')::integer)));
     END IF;
     RETURN true;
 END

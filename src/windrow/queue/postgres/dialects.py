@@ -21,7 +21,7 @@ SHARED: Final = (
     *("insert_jobs", "end_jobs", "return_jobs", "wait_for_group", "promote_followers"),
     *("settle_groups", "lock_groups", "find_groups", "find_members", "tell_jobs", "add_errors"),
     *("delete_leases", "delete_jobs", "find_bounds", "count_unclaimed"),
-    *("lock_blobs", "delete_blobs", "retry_jobs"),
+    *("lock_blobs", "delete_blobs", "lock_finished", "retry_jobs"),
 )
 # As on the store's own connections: one plan, made once, that does not depend on statistics.
 _PLANNING: Final = (

@@ -1,0 +1,11 @@
+-- Takes the dialect processing_jobs away. Its jobs stay, in the queue "processing_jobs".
+ALTER TABLE windrow.job_finished DROP CONSTRAINT IF EXISTS processing_jobs_status;
+DROP INDEX IF EXISTS windrow.processing_jobs_ready_idx;
+DROP INDEX IF EXISTS windrow.processing_jobs_org_idx;
+DROP FUNCTION IF EXISTS windrow_dialect.processing_jobs_edit(
+    windrow.job_live, public.processing_jobs, public.processing_jobs);
+DROP FUNCTION IF EXISTS windrow_dialect.processing_jobs_row(public.processing_jobs);
+DROP VIEW IF EXISTS public.processing_jobs;
+DROP FUNCTION IF EXISTS windrow_dialect.processing_jobs_insert();
+DROP FUNCTION IF EXISTS windrow_dialect.processing_jobs_update();
+DROP FUNCTION IF EXISTS windrow_dialect.processing_jobs_delete();

@@ -1,0 +1,430 @@
+"""Seed 004, J1: a jobs table for polling workers. Its operations, written anew in the form in which
+the document prints them, do what it says, beside Windrow's own workers and without any."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from tests.builders import add, claim, complete, get, state
+from tests.seeds.conftest import Connect
+from windrow.queue.ids import owner_id
+from windrow.queue.job import JobState
+from windrow.queue.store import Store
+
+DIALECT = "processing_jobs"
+QUEUE = "processing_jobs"
+ORG = "7b8c1f3e-2b43-4a5f-9a55-0d9f1f6b1c11"
+CALL = "c0ffee00-2b43-4a5f-9a55-0d9f1f6b1c12"
+
+ENQUEUE = """
+    insert into processing_jobs (org_id, call_id, stage, status, payload)
+    values ($1, $2, $3, 'queued', $4)
+"""
+CLAIM = """
+    with next_job as (
+      select id from processing_jobs
+      where status = 'queued' and available_at <= now()
+      order by available_at asc
+      for update skip locked
+      limit 1
+    )
+    update processing_jobs
+    set status = 'processing', locked_at = now(), locked_by = $1, updated_at = now()
+    where id in (select id from next_job)
+    returning *
+"""
+COMPLETE = "update processing_jobs set status = 'done', updated_at = now() where id = $1"
+FAIL = """
+    update processing_jobs
+    set status = case when attempts + 1 >= max_attempts then 'failed' else 'queued' end,
+        attempts = attempts + 1,
+        last_error = $2,
+        available_at = case
+          when attempts + 1 >= max_attempts then available_at else now() + ($3::interval) end,
+        updated_at = now()
+    where id = $1
+"""
+
+
+async def enqueue(db: Any, stage: str = "analyze", payload: Any = None) -> str:
+    await db.execute(ENQUEUE, ORG, CALL, stage, json.dumps(payload or {}))
+    found = await db.fetchval("select id from processing_jobs order by created_at desc limit 1")
+    return str(found)
+
+
+async def take(db: Any, worker: str = "w1") -> Any:
+    return await db.fetchrow(CLAIM, worker)
+
+
+async def shown(db: Any, job_id: str) -> Any:
+    return await db.fetchrow("select * from processing_jobs where id = $1", job_id)
+
+
+async def let_lease_run_out(db: Any, job_id: str) -> None:
+    await db.execute(
+        "update processing_jobs set locked_at = now() - interval '1 hour' where id = $1", job_id
+    )
+
+
+async def test_j1_columns_types_and_defaults_are_those_of_the_document(db: Any) -> None:
+    found = await db.fetch(
+        "select column_name, data_type, column_default from information_schema.columns "
+        "where table_name = 'processing_jobs' order by ordinal_position"
+    )
+    assert [tuple(row) for row in found] == [
+        ("id", "uuid", "gen_random_uuid()"),
+        ("org_id", "uuid", None),
+        ("call_id", "uuid", None),
+        ("stage", "text", None),
+        ("status", "text", None),
+        ("payload", "jsonb", "'{}'::jsonb"),
+        ("attempts", "integer", "0"),
+        ("max_attempts", "integer", "5"),
+        ("available_at", "timestamp with time zone", "now()"),
+        ("locked_at", "timestamp with time zone", None),
+        ("locked_by", "text", None),
+        ("last_error", "text", None),
+        ("created_at", "timestamp with time zone", "now()"),
+        ("updated_at", "timestamp with time zone", "now()"),
+    ]
+
+
+async def test_j1_enqueued_row_is_a_job_of_windrow(db: Any, store: Store) -> None:
+    job_id = await enqueue(db, "transcribe_start", {"path": "a.mp4"})
+
+    row = await shown(db, job_id)
+    assert (str(row["org_id"]), str(row["call_id"])) == (ORG, CALL)
+    assert (row["stage"], row["status"], row["attempts"], row["max_attempts"]) == (
+        *("transcribe_start", "queued"),
+        *(0, 5),
+    )
+    assert json.loads(row["payload"]) == {"path": "a.mp4"}
+    assert row["locked_at"] is row["locked_by"] is row["last_error"] is None
+    job = await get(store, job_id)
+    assert (job.queue, job.kind, job.state) == (QUEUE, "transcribe_start", JobState.READY)
+    assert (job.tenant, job.payload) == (ORG, {"path": "a.mp4"})
+
+
+async def test_j1_claim_takes_the_longest_due_and_returns_all_of_it(db: Any, store: Store) -> None:
+    later = await enqueue(db)
+    sooner = await enqueue(db)
+    await db.execute(
+        "update processing_jobs set available_at = now() - interval '1 day' where id = $1", sooner
+    )
+
+    row = await take(db, "w1")
+
+    assert str(row["id"]) == sooner
+    assert (row["status"], row["locked_by"]) == ("processing", "w1")
+    assert row["locked_at"] is not None
+    assert row["available_at"] < row["created_at"]
+    job = await get(store, sooner)
+    assert (job.state, job.worker) == (JobState.ACTIVE, "processing_jobs/w1")
+    assert [str((await take(db))["id"]), await take(db)] == [later, None]
+
+
+async def test_j1_row_that_is_not_due_is_not_claimed_until_it_is(db: Any, store: Store) -> None:
+    job_id = await enqueue(db)
+    await db.execute(
+        "update processing_jobs set available_at = now() + interval '1 hour' where id = $1", job_id
+    )
+    assert await state(store, job_id) is JobState.SCHEDULED
+    assert (await shown(db, job_id))["status"] == "queued"
+    assert await take(db) is None
+
+    # Time passes, and no worker of Windrow is there to make the job ready.
+    await db.execute("update windrow.job_live set run_at = now() where id = $1", job_id)
+
+    assert str((await take(db))["id"]) == job_id
+
+
+async def test_j1_complete_ends_the_job(db: Any, store: Store) -> None:
+    job_id = await enqueue(db)
+    await take(db)
+
+    assert await db.execute(COMPLETE, job_id) == "UPDATE 1"
+
+    assert (await shown(db, job_id))["status"] == "done"
+    assert await state(store, job_id) is JobState.COMPLETED
+    assert await take(db) is None
+
+
+async def test_j1_fail_backs_off_and_then_fails_for_good(db: Any, store: Store) -> None:
+    job_id = await enqueue(db)
+    for attempt in range(1, 5):
+        assert (await take(db))["attempts"] == attempt - 1
+        await db.execute(FAIL, job_id, f"boom {attempt}\nand more", _seconds(30))
+        row = await shown(db, job_id)
+        assert (row["status"], row["attempts"]) == ("queued", attempt)
+        assert row["last_error"] == f"boom {attempt}"
+        assert row["available_at"] > row["updated_at"]
+        assert await take(db) is None
+        await db.execute("update processing_jobs set available_at = now() where id = $1", job_id)
+    before = await take(db)
+
+    await db.execute(FAIL, job_id, "boom 5", _seconds(30))
+
+    row = await shown(db, job_id)
+    assert (row["status"], row["attempts"], row["last_error"]) == ("failed", 5, "boom 5")
+    assert row["available_at"] == before["available_at"]
+    job = await get(store, job_id)
+    assert (job.state, job.attempts, job.runs) == (JobState.FAILED, 5, 5)
+    assert job.errors[0].message == "boom 1\nand more"
+
+
+async def test_j1_worker_that_died_loses_its_job_without_any_windrow_worker(
+    db: Any, store: Store
+) -> None:
+    job_id = await enqueue(db)
+    await take(db, "dead")
+    assert await take(db) is None
+
+    await let_lease_run_out(db, job_id)
+
+    assert (await shown(db, job_id))["status"] == "queued"
+    row = await take(db, "w2")
+    assert (str(row["id"]), row["locked_by"]) == (job_id, "w2")
+    assert row["attempts"] == 1, "a run that died counts"
+    job = await get(store, job_id)
+    assert (job.attempts, job.crashes, job.runs) == (0, 1, 2)
+    assert [error.reason for error in job.errors] == ["crash"]
+
+
+async def test_j1_job_that_kills_its_workers_ends(db: Any, store: Store) -> None:
+    job_id = await enqueue(db)
+    for _ in range(5):
+        assert await take(db) is not None
+        await let_lease_run_out(db, job_id)
+
+    assert await take(db) is None
+    assert (await shown(db, job_id))["status"] == "failed"
+    await store.rescue_jobs()
+    assert await state(store, job_id) is JobState.FAILED
+    assert (await shown(db, job_id))["attempts"] == 5
+
+
+async def test_j1_windrow_rescues_what_a_dead_worker_had(db: Any, store: Store) -> None:
+    job_id = await enqueue(db)
+    await take(db, "dead")
+    await let_lease_run_out(db, job_id)
+
+    [change] = await store.rescue_jobs()
+
+    assert (change.id, change.after) == (job_id, JobState.READY)
+    [job] = await claim(store, 1, QUEUE)
+    assert job.id == job_id
+    row = await shown(db, job_id)
+    assert (row["status"], row["locked_by"], row["attempts"]) == ("processing", "worker-1", 1)
+    await complete(store, job)
+
+
+async def test_j1_heartbeat_keeps_a_job(db: Any, store: Store) -> None:
+    job_id = await enqueue(db)
+    await take(db, "w1")
+    before = (await get(store, job_id)).lease_expires_at
+    assert before is not None
+
+    beat = "update processing_jobs set locked_at = now() where id = $1 and locked_by = $2"
+    assert await db.execute(beat, job_id, "w1") == "UPDATE 1"
+    assert await db.execute(beat, job_id, "w2") == "UPDATE 0"
+
+    after = (await get(store, job_id)).lease_expires_at
+    assert after is not None
+    assert after > before
+
+
+async def test_j1_stale_lock_is_refused_even_when_it_was_true_as_the_statement_began(
+    db: Any, connect: Connect, store: Store
+) -> None:
+    """The row is taken over while the stale worker's statement waits for it."""
+    job_id = await enqueue(db)
+    await take(db, "stale")
+    await let_lease_run_out(db, job_id)
+    other = await connect()
+    transaction = other.transaction()
+    await transaction.start()
+    assert (await take(other, "new"))["locked_by"] == "new"
+
+    late = asyncio.ensure_future(
+        db.execute(
+            "update processing_jobs set status = 'done' where id = $1 and locked_by = 'stale'",
+            job_id,
+        )
+    )
+    await _until_waiting(other)
+    await transaction.commit()
+
+    assert await late == "UPDATE 0"
+    row = await shown(db, job_id)
+    assert (row["status"], row["locked_by"]) == ("processing", "new")
+
+
+async def test_j1_late_failure_does_not_wake_a_job_that_is_done(db: Any, store: Store) -> None:
+    job_id = await enqueue(db)
+    await take(db)
+    await db.execute(COMPLETE, job_id)
+
+    assert await db.execute(FAIL, job_id, "late", _seconds(0)) == "UPDATE 0"
+    assert await db.execute(COMPLETE, job_id) == "UPDATE 1", "completing twice changes nothing"
+
+    assert await state(store, job_id) is JobState.COMPLETED
+
+
+async def test_j1_failed_row_is_queued_again_by_hand(db: Any, store: Store) -> None:
+    job_id = await enqueue(db)
+    await db.execute("update processing_jobs set max_attempts = 1 where id = $1", job_id)
+    await take(db)
+    await db.execute(FAIL, job_id, "boom", _seconds(0))
+    assert await state(store, job_id) is JobState.FAILED
+
+    again = "update processing_jobs set status = 'queued', attempts = 0 where id = $1"
+    assert await db.execute(again, job_id) == "UPDATE 1"
+
+    row = await take(db)
+    assert (str(row["id"]), row["attempts"]) == (job_id, 0)
+
+
+async def test_j1_job_of_a_windrow_worker_is_locked_for_others(db: Any, store: Store) -> None:
+    job_id = await add(store, "analyze", {"call_id": "call 7"}, queue=QUEUE, tenant="acme")
+    [job] = await claim(store, 1, QUEUE)
+
+    row = await shown(db, job_id)
+    assert (row["status"], row["locked_by"]) == ("processing", "worker-1")
+    assert str(row["org_id"]) == owner_id("acme")
+    assert str(row["call_id"]) == owner_id("call 7")
+    assert await take(db) is None
+    await complete(store, job)
+    assert (await shown(db, job_id))["status"] == "done"
+
+
+async def test_j1_pausing_the_queue_stops_claims(db: Any, store: Store) -> None:
+    job_id = await enqueue(db)
+    await store.pause_queue(QUEUE)
+    assert await take(db) is None
+    await store.resume_queue(QUEUE)
+    assert str((await take(db))["id"]) == job_id
+
+
+async def test_j1_enqueue_belongs_to_the_callers_transaction(db: Any, store: Store) -> None:
+    transaction = db.transaction()
+    await transaction.start()
+    await enqueue(db)
+    await transaction.rollback()
+    assert await db.fetchval("select count(*) from processing_jobs") == 0
+
+
+async def test_j1_explicit_columns_are_kept(db: Any, store: Store) -> None:
+    """A table that is moved here row by row keeps its ids, times and states."""
+    rows: list[tuple[str, str, str | None]] = [
+        (str(uuid.uuid4()), status, worker)
+        for status, worker in [("queued", None), ("processing", "w9"), ("done", None)]
+    ]
+    for job_id, status, worker in rows:
+        await db.execute(
+            "insert into processing_jobs (id, org_id, call_id, stage, status, attempts, "
+            "max_attempts, created_at, available_at, locked_at, locked_by, last_error) values "
+            "($1, $2, $3, 'analyze', $4, 2, 7, '2026-01-01Z', '2026-01-02Z', now(), $5, 'old')",
+            *(job_id, ORG, CALL, status, worker),
+        )
+    for job_id, status, worker in rows:
+        row = await shown(db, job_id)
+        assert (row["status"], row["locked_by"], row["attempts"]) == (status, worker, 2)
+        assert (row["max_attempts"], row["created_at"].day, row["available_at"].day) == (7, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "error"),
+    [
+        ("org_id", None, asyncpg.NotNullViolationError),
+        ("call_id", None, asyncpg.NotNullViolationError),
+        ("stage", None, asyncpg.NotNullViolationError),
+        ("status", None, asyncpg.NotNullViolationError),
+        ("status", "unheard-of", asyncpg.CheckViolationError),
+    ],
+)
+async def test_j1_rows_the_table_would_refuse_are_refused(
+    db: Any, column: str, value: Any, error: type[Exception]
+) -> None:
+    given = {"org_id": ORG, "call_id": CALL, "stage": "analyze", "status": "queued"}
+    given[column] = value
+    with pytest.raises(error):
+        await db.execute(
+            "insert into processing_jobs (org_id, call_id, stage, status) values ($1, $2, $3, $4)",
+            *given.values(),
+        )
+
+
+async def test_j1_deleted_row_is_gone(db: Any, store: Store) -> None:
+    job_ids = [await enqueue(db) for _ in range(3)]
+    await take(db)
+    done = await take(db)
+    await db.execute(COMPLETE, done["id"])
+
+    assert await db.execute("delete from processing_jobs") == "DELETE 3"
+
+    assert await store.get_jobs(job_ids) == {}
+
+
+async def test_j1_each_of_2000_jobs_runs_once_beside_windrow_workers(
+    connect: Connect, store: Store
+) -> None:
+    db = await connect()
+    await db.executemany(ENQUEUE, [(ORG, CALL, "analyze", "{}")] * 2000)
+    ran: Counter[str] = Counter()
+
+    async def foreign(name: str) -> None:
+        connection = await connect()
+        while (row := await take(connection, name)) is not None:
+            ran[str(row["id"])] += 1
+            assert await connection.execute(COMPLETE, row["id"]) == "UPDATE 1"
+
+    async def ours() -> None:
+        while jobs := await claim(store, 10, QUEUE):
+            for job in jobs:
+                ran[job.id] += 1
+                await complete(store, job)
+
+    await asyncio.gather(*(foreign(f"w{n}") for n in range(8)), ours(), ours())
+
+    assert len(ran) == 2000
+    assert set(ran.values()) == {1}
+    assert await db.fetchval("select count(*) from processing_jobs where status = 'done'") == 2000
+
+
+async def test_j1_claim_reads_live_rows_in_their_order_and_no_finished_ones(db: Any) -> None:
+    await db.executemany(ENQUEUE, [(ORG, CALL, "analyze", "{}")] * 500)
+    await db.execute("analyze windrow.job_live")
+
+    rows = await db.fetch(f"explain (costs off) {CLAIM.replace('$1', repr('w1'))}")
+
+    plan = [row[0].strip() for row in rows]
+    looking = plan[plan.index("CTE next_job") + 1 : plan.index("->  Nested Loop")]
+    assert looking[0] == "->  Limit"
+    assert looking[1] == "->  LockRows"
+    assert looking[2].startswith("->  Index Scan using processing_jobs_ready_idx on job_live")
+    assert looking[3] == "Index Cond: (run_at <= now())"
+    assert len(looking) == 5, looking
+    writing = [line for line in plan if "Scan" in line and " on job_" in line]
+    assert not [line for line in writing if "Seq Scan" in line]
+
+
+def _seconds(seconds: float) -> Any:
+    return timedelta(seconds=seconds)
+
+
+async def _until_waiting(db: Any) -> None:
+    """Until somebody waits for a lock of ours."""
+    async with asyncio.timeout(10):
+        while not await db.fetchval(
+            "select exists (select from pg_stat_activity where wait_event_type = 'Lock' "
+            "and datname = current_database())"
+        ):
+            await asyncio.sleep(0.01)
