@@ -10,7 +10,12 @@ from windrow.queue.store import Store
 from windrow.worker.service import Service
 
 TERM_SECONDS: Final = 3.0
-RENEW_SECONDS: Final = 1.0
+# Each renewal is a write, which on SQLite everybody who sleeps looks at.
+RENEW_SECONDS: Final = 1.5
+
+
+# Who does not lead has nothing to do before it is elected, and is woken then.
+NOT_LED_SECONDS: Final = 60.0
 
 
 class Leader(Service):
@@ -19,13 +24,18 @@ class Leader(Service):
         self._store = store
         self._holder = holder
         self.is_leader = False
+        self.led: list[Service] = []  # who has work as soon as we are elected
 
     async def run_once(self) -> float:
+        was_leader = self.is_leader
         try:
             self.is_leader = await self._store.elect_leader(MAINTENANCE, self._holder, TERM_SECONDS)
         except BaseException:
             self.is_leader = False
             raise
+        if self.is_leader and not was_leader:
+            for service in self.led:
+                service.wake()
         return RENEW_SECONDS
 
     async def resign(self) -> None:
@@ -42,10 +52,11 @@ class LedService(Service):
     def __init__(self, leader: Leader) -> None:
         super().__init__()
         self._leader = leader
+        leader.led.append(self)
 
     async def run_once(self) -> float:
         if not self._leader.is_leader:
-            return min(self.seconds, RENEW_SECONDS)
+            return NOT_LED_SECONDS
         is_more = await self.work()
         return 0.0 if is_more else self.seconds
 
