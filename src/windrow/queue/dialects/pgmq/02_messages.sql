@@ -1,0 +1,512 @@
+-- What the functions of PGMQ are made of. Names with an underscore are not for callers. All of them act
+-- on sets of messages by a few statements; jobs that belong to a group, have a unique key or were asked
+-- to stop go one by one through the functions of windrow_dialect, because more follows from their moves.
+-- Times are those of clock_timestamp(): a poll lasts longer than its statement's first moment.
+
+CREATE OR REPLACE FUNCTION pgmq._require_queue(name text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pgmq.meta WHERE queue_name = name) THEN
+        RAISE undefined_table USING MESSAGE = format('relation "pgmq.q_%s" does not exist', name),
+            HINT = 'Create the queue first, by pgmq.create().';
+    END IF;
+END
+$$;
+
+-- The token of a lease says which queue it is for and when it runs out, in an order: what has run out of
+-- a queue is a range of the leases' primary key, and needs no index that every renewal would write.
+CREATE OR REPLACE FUNCTION pgmq._token(name text, expires_at timestamptz, tail bytea) RETURNS uuid
+LANGUAGE sql STABLE AS $$
+    SELECT encode(substring(sha256(convert_to(name, 'UTF8')) FOR 4)
+                  || substring(int8send(floor(date_part('epoch', expires_at) * 1000)::bigint) FROM 3)
+                  || tail, 'hex')::uuid
+$$;
+
+-- New messages, visible from `vt` on. Returns their numbers in the order given.
+CREATE OR REPLACE FUNCTION pgmq._send_batch(
+    queue_name text, msgs jsonb[], headers jsonb[], delay timestamptz)
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    name CONSTANT text := queue_name;
+    at CONSTANT timestamptz := clock_timestamp();
+    vt CONSTANT timestamptz := coalesce(delay, at);
+    most integer;
+BEGIN
+    PERFORM pgmq._require_queue(name);
+    SELECT coalesce(max_reads, 2147483647) INTO most FROM pgmq.meta WHERE queue_name = name;
+    IF EXISTS (SELECT FROM unnest($3) AS one WHERE jsonb_typeof(one) NOT IN ('object', 'null')) THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'the headers of a message must be an object';
+    END IF;
+    RETURN QUERY
+    WITH given AS MATERIALIZED (
+        SELECT windrow_dialect.new_id() AS id, nextval('windrow.job_seq') AS seq, msg,
+               nullif(header, 'null') AS header
+          FROM unnest($2, $3) AS one (msg, header)
+    ),
+    inserted AS (
+        INSERT INTO windrow.job_live (
+            id, seq, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes)
+        SELECT id, seq, name, 'pgmq', CASE WHEN vt > at THEN 'scheduled' ELSE 'ready' END, 5, vt, at,
+               most, most
+          FROM given
+         ORDER BY seq
+        RETURNING id, seq, state
+    ),
+    stored AS (
+        INSERT INTO windrow.job_payload (id, payload, headers)
+        SELECT id, coalesce(msg::json, 'null'), header::json FROM given
+    ),
+    tallied AS (
+        INSERT INTO windrow.tally (n, queue, state)
+        SELECT count(*), name, state FROM inserted GROUP BY state
+    ),
+    drafted AS (
+        INSERT INTO windrow.event_draft (at, type, state, queue, kind, job_ids)
+        SELECT at, 'job.created', state, name, 'pgmq', array_agg(id) FROM inserted GROUP BY state
+    )
+    SELECT seq FROM inserted ORDER BY seq;
+    PERFORM windrow_dialect.keep_bound(name);
+END
+$$;
+
+-- Make what is due visible, and what was read and has not been heard of since.
+CREATE OR REPLACE FUNCTION pgmq._bring_back(name text, at timestamptz) RETURNS void
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+DECLARE
+    expired uuid[];
+BEGIN
+    WITH due AS MATERIALIZED (
+        SELECT id FROM windrow.job_live
+         WHERE state = 'scheduled' AND queue = name AND run_at <= at
+         ORDER BY run_at
+         LIMIT 1000
+           FOR UPDATE SKIP LOCKED
+    ),
+    staged AS (
+        UPDATE windrow.job_live AS job
+           SET state = CASE WHEN job.limit_keys IS NULL THEN 'ready' ELSE 'held' END
+         WHERE job.id = ANY (ARRAY(SELECT id FROM due))
+        RETURNING job.state
+    )
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), name, 'scheduled' FROM staged HAVING count(*) > 0
+     UNION ALL
+    SELECT count(*), name, state FROM staged GROUP BY state;
+
+    SELECT array_agg(token) INTO expired
+      FROM (SELECT token FROM windrow.lease
+             WHERE token >= pgmq._token(name, to_timestamp(0), '\x000000000000')
+               AND token <= pgmq._token(name, at, '\xffffffffffff')
+               AND expires_at <= at
+             ORDER BY token
+             LIMIT 1000) AS found;
+    IF expired IS NOT NULL THEN
+        PERFORM pgmq._rescue(name, at, expired);
+    END IF;
+END
+$$;
+
+-- The same for messages that a worker of Windrow left, when there is none that would rescue them. Only
+-- for readers with nothing else to do: it reads all leases. The tally is folded for the same reason.
+CREATE OR REPLACE FUNCTION pgmq._stand_in(name text, at timestamptz) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    expired uuid[];
+BEGIN
+    IF EXISTS (SELECT FROM windrow.leader WHERE expires_at > at) THEN
+        RETURN false;
+    END IF;
+    IF random() < 0.01 THEN
+        PERFORM pgmq._fold();
+    END IF;
+    SELECT array_agg(token) INTO expired
+      FROM (SELECT token FROM windrow.lease
+             WHERE expires_at <= at
+               AND EXISTS (SELECT FROM windrow.job_live AS job
+                            WHERE job.id = ANY (lease.job_ids) AND job.lease = lease.token
+                              AND job.state = 'active' AND job.queue = name)
+             LIMIT 1000) AS found;
+    IF expired IS NULL THEN
+        RETURN false;
+    END IF;
+    PERFORM pgmq._rescue(name, at, expired);
+    RETURN true;
+END
+$$;
+
+-- Many rows that count into few. Somebody who sleeps may be woken for nothing by it.
+CREATE OR REPLACE FUNCTION pgmq._fold() RETURNS void LANGUAGE sql AS $$
+    WITH folding AS (
+        DELETE FROM pgmq.gone
+         WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('windrow.tally', 0)))
+        RETURNING queue_name, n
+    )
+    INSERT INTO pgmq.gone (n, queue_name)
+    SELECT sum(n), queue_name FROM folding GROUP BY queue_name;
+    WITH folding AS (
+        DELETE FROM windrow.tally
+         WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('windrow.tally', 0)))
+        RETURNING queue, state, n
+    )
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT sum(n), queue, state FROM folding GROUP BY queue, state HAVING sum(n) <> 0
+$$;
+
+-- Messages of leases that ran out go back to wait: the crash is counted and the token forgotten.
+CREATE OR REPLACE FUNCTION pgmq._rescue(name text, at timestamptz, tokens uuid[]) RETURNS void
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+DECLARE
+    one uuid;
+BEGIN
+    WITH expired AS MATERIALIZED (
+        SELECT token, worker, job_ids
+          FROM windrow.lease
+         WHERE token = ANY (tokens) AND expires_at <= at
+           FOR UPDATE SKIP LOCKED
+    ),
+    run AS MATERIALIZED (
+        SELECT expired.worker, job.id
+          FROM expired
+         CROSS JOIN LATERAL (
+               SELECT live.id
+                 FROM windrow.job_live AS live
+                WHERE live.id = ANY (expired.job_ids) AND live.lease = expired.token
+                  AND live.state = 'active' AND live.queue = name AND live.unique_key IS NULL
+                  AND live.stop_as IS NULL AND live.crashes + 1 < live.max_crashes
+                  FOR UPDATE SKIP LOCKED) AS job
+    ),
+    rescued AS (
+        UPDATE windrow.job_live AS job
+           SET state = CASE WHEN job.limit_keys IS NULL THEN 'ready' ELSE 'held' END,
+               run_at = at, crashes = job.crashes + 1, lease = NULL
+         WHERE job.id = ANY (ARRAY(SELECT id FROM run))
+        RETURNING job.state
+    ),
+    noted AS (
+        INSERT INTO windrow.job_error (at, job_id, reason, message)
+        SELECT at, id, 'crash', format('the lease ran out (worker %s)', worker) FROM run
+    ),
+    ended AS (
+        DELETE FROM windrow.lease
+         USING expired
+         WHERE lease.token = expired.token
+           AND NOT EXISTS (
+               SELECT FROM windrow.job_live AS job
+                WHERE job.id = ANY (expired.job_ids) AND job.lease = expired.token
+                  AND job.state = 'active' AND job.id <> ALL (ARRAY(SELECT id FROM run)))
+    )
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), name, 'active' FROM rescued HAVING count(*) > 0
+     UNION ALL
+    SELECT count(*), name, state FROM rescued GROUP BY state;
+
+    FOR one IN
+        SELECT job.id
+          FROM windrow.lease
+         CROSS JOIN LATERAL (
+               SELECT live.id FROM windrow.job_live AS live
+                WHERE live.id = ANY (lease.job_ids) AND live.lease = lease.token
+                  AND live.state = 'active' AND live.queue = name
+                  FOR UPDATE SKIP LOCKED) AS job
+         WHERE lease.token = ANY (tokens) AND lease.expires_at <= at
+    LOOP
+        PERFORM windrow_dialect.rescue_job(one);
+    END LOOP;
+END
+$$;
+
+-- The best visible messages, locked: their ids, best first. Those that others have locked are passed over.
+CREATE OR REPLACE FUNCTION pgmq._pick(name text, qty integer, conditional jsonb) RETURNS uuid[]
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+DECLARE
+    at CONSTANT timestamptz := clock_timestamp();
+    picked uuid[];
+BEGIN
+    IF EXISTS (SELECT FROM windrow.queue WHERE queue.name = _pick.name AND is_paused) THEN
+        RETURN NULL;
+    END IF;
+    PERFORM pgmq._bring_back(name, at);
+    FOR look IN 1 .. 2 LOOP
+        IF conditional IS NULL OR conditional = '{}' THEN
+            SELECT array_agg(id) INTO picked
+              FROM (SELECT job.id
+                      FROM windrow.job_live AS job
+                     WHERE job.state = 'ready' AND job.queue = name
+                       AND (job.group_id IS NULL OR job.group_id <> ALL (
+                               ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+                       AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                               SELECT key FROM windrow.job_limit WHERE parked_until > at))
+                     ORDER BY job.priority DESC, job.seq
+                     LIMIT qty
+                       FOR UPDATE SKIP LOCKED) AS found;
+        ELSE
+            SELECT array_agg(id) INTO picked
+              FROM (SELECT job.id
+                      FROM windrow.job_live AS job
+                     WHERE job.state = 'ready' AND job.queue = name
+                       AND (job.group_id IS NULL OR job.group_id <> ALL (
+                               ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
+                       AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
+                               SELECT key FROM windrow.job_limit WHERE parked_until > at))
+                       AND (SELECT stored.payload::jsonb @> conditional
+                              FROM windrow.job_payload AS stored WHERE stored.id = job.id)
+                     ORDER BY job.priority DESC, job.seq
+                     LIMIT qty
+                       FOR UPDATE SKIP LOCKED) AS found;
+        END IF;
+        EXIT WHEN look = 2 OR coalesce(cardinality(picked), 0) >= qty
+                  OR NOT pgmq._stand_in(name, at);
+    END LOOP;
+    RETURN picked;
+END
+$$;
+
+-- Make messages active that are ready and locked, under one lease; returns them in the order given.
+CREATE OR REPLACE FUNCTION pgmq._take(name text, ids uuid[], seconds integer)
+RETURNS SETOF pgmq.message_record LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+DECLARE
+    began CONSTANT timestamptz := clock_timestamp();
+    over CONSTANT timestamptz := began + make_interval(secs => seconds);
+    new_token CONSTANT uuid := pgmq._token(name, over, substring(uuid_send(gen_random_uuid()) FROM 11));
+BEGIN
+    IF ids IS NULL THEN
+        RETURN;
+    END IF;
+    INSERT INTO windrow.lease (token, claimed_at, expires_at, seconds, worker, job_ids)
+    VALUES (new_token, began, over, _take.seconds, 'pgmq', ids);
+    RETURN QUERY
+    WITH taken AS (
+        UPDATE windrow.job_live AS job
+           SET state = 'active', lease = new_token, runs = job.runs + 1, started_at = began
+         WHERE job.id = ANY (ids)
+        RETURNING job.id, job.seq, job.runs, job.created_at, job.kind, job.tenant, job.group_id
+    ),
+    tallied AS (
+        INSERT INTO windrow.tally (n, queue, state)
+        SELECT -count(*), name, 'ready' FROM taken
+         UNION ALL
+        SELECT count(*), name, 'active' FROM taken
+    ),
+    drafted AS (
+        INSERT INTO windrow.event_draft (at, type, state, queue, kind, tenant, group_id, job_ids)
+        SELECT began, 'job.started', 'active', name, kind, tenant, group_id, array_agg(id)
+          FROM taken
+         GROUP BY kind, tenant, group_id
+    )
+    SELECT abs(taken.seq), taken.runs, taken.created_at, began, over, stored.payload::jsonb,
+           stored.headers::jsonb
+      FROM unnest(ids) WITH ORDINALITY AS given (id, place)
+      JOIN taken USING (id)
+     CROSS JOIN LATERAL (
+           SELECT payload, headers FROM windrow.job_payload AS stored
+            WHERE stored.id = taken.id
+           OFFSET 0) AS stored
+     ORDER BY given.place;
+END
+$$;
+
+-- Messages as they are, by their ids.
+CREATE OR REPLACE FUNCTION pgmq._show(ids uuid[]) RETURNS SETOF pgmq.message_record
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+BEGIN
+    RETURN QUERY
+    SELECT abs(job.seq), job.runs, job.created_at, job.started_at,
+           CASE WHEN job.state = 'active'
+                THEN (SELECT lease.expires_at FROM windrow.lease WHERE lease.token = job.lease)
+                ELSE job.run_at END,
+           stored.payload::jsonb, stored.headers::jsonb
+      FROM unnest(ids) WITH ORDINALITY AS given (id, place)
+     CROSS JOIN LATERAL (
+           SELECT * FROM windrow.job_live AS live WHERE live.id = given.id OFFSET 0) AS job
+     CROSS JOIN LATERAL (
+           SELECT payload, headers FROM windrow.job_payload AS stored
+            WHERE stored.id = given.id
+           OFFSET 0) AS stored
+     ORDER BY given.place;
+END
+$$;
+
+-- Messages by their numbers, locked, in the order of their ids. With `reads`, only one that has been read
+-- so many times and not since.
+CREATE OR REPLACE FUNCTION pgmq._lock(name text, numbers bigint[], reads integer DEFAULT NULL)
+RETURNS SETOF windrow.job_live LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+BEGIN
+    RETURN QUERY
+    SELECT * FROM windrow.job_live AS job
+     WHERE job.queue = name AND abs(job.seq) = ANY (numbers) AND job.state <> 'waiting'
+       AND (reads IS NULL OR job.runs = reads)
+     ORDER BY job.id
+       FOR UPDATE;
+END
+$$;
+
+-- Whether nothing more follows from the end of a job.
+CREATE OR REPLACE FUNCTION pgmq._is_plain(job windrow.job_live) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT job.group_id IS NULL AND job.root_of IS NULL AND job.unique_key IS NULL
+$$;
+
+-- Remove leases that hold nothing any more.
+CREATE OR REPLACE FUNCTION pgmq._end_leases(tokens uuid[]) RETURNS void LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+BEGIN
+    DELETE FROM windrow.lease
+     WHERE lease.token = ANY (tokens)
+       AND NOT EXISTS (SELECT FROM windrow.job_live AS job
+                        WHERE job.id = ANY (lease.job_ids) AND job.lease = lease.token
+                          AND job.state = 'active');
+END
+$$;
+
+-- Complete messages that are locked, and keep them as long as their queue says: for ever by default. They
+-- forget their lease: whoever holds one of another worker finds it lost.
+CREATE OR REPLACE FUNCTION pgmq._archive(name text, jobs windrow.job_live[]) RETURNS void
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+DECLARE
+    at CONSTANT timestamptz := clock_timestamp();
+    keep CONSTANT bigint := coalesce(
+        (SELECT completed_seconds FROM windrow.queue WHERE queue.name = _archive.name), -1);
+    plain CONSTANT uuid[] := ARRAY(SELECT id FROM unnest(jobs) AS job WHERE pgmq._is_plain(job));
+    one uuid;
+BEGIN
+    WITH gone AS (
+        DELETE FROM windrow.job_live AS job WHERE job.id = ANY (plain) RETURNING job.*
+    ),
+    moved AS (
+        INSERT INTO windrow.job_finished (
+            id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
+            expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease_seconds,
+            retention_seconds, tenant, limit_keys, max_hold_seconds, is_cleaned, leaf)
+        SELECT id, seq, queue, kind, 'completed', priority, run_at, created_at, started_at, at,
+               CASE WHEN keep = -1 THEN 'infinity' ELSE at + keep * interval '1 second' END,
+               attempts, crashes, runs, max_attempts, max_crashes, lease_seconds,
+               retention_seconds, tenant, limit_keys, max_hold_seconds, is_cleaned, 0
+          FROM gone
+    ),
+    drafted AS (
+        INSERT INTO windrow.event_draft (at, type, state, queue, kind, tenant, job_ids)
+        SELECT at, 'job.finished', 'completed', name, kind, tenant, array_agg(id)
+          FROM gone
+         GROUP BY kind, tenant
+    )
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), name, state FROM gone GROUP BY state
+     UNION ALL
+    SELECT count(*), name, 'completed' FROM gone HAVING count(*) > 0;
+    PERFORM pgmq._end_leases(ARRAY(SELECT DISTINCT lease FROM unnest(jobs) WHERE state = 'active'));
+
+    FOR one IN SELECT id FROM unnest(jobs) AS job WHERE NOT pgmq._is_plain(job) LOOP
+        PERFORM windrow_dialect.finish_job(one, 'completed');
+        UPDATE windrow.job_finished
+           SET lease = NULL,
+               leaf = CASE WHEN group_id IS NULL THEN 0 ELSE leaf END,
+               expires_at = CASE WHEN group_id IS NOT NULL THEN expires_at
+                                 WHEN keep = -1 THEN 'infinity'
+                                 ELSE finished_at + keep * interval '1 second' END
+         WHERE id = one;
+    END LOOP;
+END
+$$;
+
+-- Remove messages that are locked, without a trace but for the number of those that are gone.
+CREATE OR REPLACE FUNCTION pgmq._delete(name text, jobs windrow.job_live[]) RETURNS void
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+DECLARE
+    plain CONSTANT uuid[] := ARRAY(SELECT id FROM unnest(jobs) AS job WHERE pgmq._is_plain(job));
+    one uuid;
+BEGIN
+    WITH gone AS (
+        DELETE FROM windrow.job_live AS job WHERE job.id = ANY (plain) RETURNING job.state
+    ),
+    unstored AS (
+        DELETE FROM windrow.job_payload WHERE id = ANY (plain)
+    ),
+    forgotten AS (
+        DELETE FROM windrow.job_error WHERE job_id = ANY (plain)
+    ),
+    unstepped AS (
+        DELETE FROM windrow.job_step WHERE job_id = ANY (plain)
+    ),
+    unreported AS (
+        DELETE FROM windrow.job_progress WHERE id = ANY (plain)
+    )
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT -count(*), name, state FROM gone GROUP BY state;
+    PERFORM pgmq._end_leases(ARRAY(SELECT DISTINCT lease FROM unnest(jobs) WHERE state = 'active'));
+    FOR one IN SELECT id FROM unnest(jobs) AS job WHERE NOT pgmq._is_plain(job) LOOP
+        PERFORM windrow_dialect.delete_job(one);
+    END LOOP;
+    INSERT INTO pgmq.gone (n, queue_name) VALUES (cardinality(jobs), name);
+END
+$$;
+
+-- Make locked messages visible from `vt` on. One that a worker of Windrow runs stays with it until then.
+CREATE OR REPLACE FUNCTION pgmq._set_vt(name text, jobs windrow.job_live[], vt timestamptz)
+RETURNS void LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+DECLARE
+    at CONSTANT timestamptz := clock_timestamp();
+    is_later CONSTANT boolean := vt > at;
+    ours CONSTANT uuid[] := ARRAY(
+        SELECT job.id FROM unnest(jobs) AS job
+         WHERE job.state = 'active'
+           AND coalesce((SELECT worker = 'pgmq' FROM windrow.lease WHERE token = job.lease), true));
+    new_token CONSTANT uuid := pgmq._token(name, vt, substring(uuid_send(gen_random_uuid()) FROM 11));
+    one windrow.job_live;
+BEGIN
+    -- Read, and to be kept longer or shorter: a lease of their own.
+    IF is_later AND ours <> '{}' THEN
+        INSERT INTO windrow.lease (token, claimed_at, expires_at, seconds, worker, job_ids)
+        VALUES (new_token, at, vt, ceil(date_part('epoch', vt - at)), 'pgmq', ours);
+        UPDATE windrow.job_live SET lease = new_token WHERE id = ANY (ours);
+        PERFORM pgmq._end_leases(ARRAY(SELECT lease FROM unnest(jobs) WHERE id = ANY (ours)));
+    END IF;
+    -- Run by a worker of Windrow: its lease, which may be for other jobs too, is never made shorter.
+    IF is_later THEN
+        UPDATE windrow.lease SET expires_at = greatest(lease.expires_at, vt)
+         WHERE lease.token = ANY (ARRAY(SELECT job.lease FROM unnest(jobs) AS job
+                                         WHERE job.state = 'active' AND job.id <> ALL (ours)));
+    ELSE
+        FOR one IN SELECT * FROM unnest(jobs) AS job WHERE job.state = 'active' LOOP
+            PERFORM windrow_dialect.return_job(one.id, vt);
+            PERFORM windrow_dialect.forget_lease(one.id, NULL);
+        END LOOP;
+    END IF;
+    -- Not read.
+    WITH moved AS (
+        UPDATE windrow.job_live AS job
+           SET run_at = vt,
+               state = CASE WHEN job.state = 'paused' OR job.is_follower THEN job.state
+                            WHEN is_later THEN 'scheduled'
+                            WHEN job.limit_keys IS NOT NULL AND job.state <> 'ready' THEN 'held'
+                            ELSE 'ready' END
+         WHERE job.id = ANY (ARRAY(SELECT id FROM unnest(jobs) WHERE state <> 'active'))
+        RETURNING job.id, job.state
+    )
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT step, name, state
+      FROM (SELECT former.state AS before, moved.state AS after, count(*) AS n
+              FROM moved JOIN unnest(jobs) AS former USING (id)
+             WHERE former.state <> moved.state
+             GROUP BY former.state, moved.state) AS move
+     CROSS JOIN LATERAL (VALUES (-n, before), (n, after)) AS change (step, state);
+END
+$$;

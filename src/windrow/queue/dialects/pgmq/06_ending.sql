@@ -1,0 +1,70 @@
+-- archive and delete: of one message, of many, and of one if it has not been read again since it was read
+-- for the `read_ct`th time, so that somebody who was too slow does not end what another works on.
+
+CREATE OR REPLACE FUNCTION pgmq._end_messages(
+    name text, numbers bigint[], reads integer, is_kept boolean)
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+DECLARE
+    jobs windrow.job_live[];
+BEGIN
+    PERFORM pgmq._require_queue(name);
+    jobs := ARRAY(SELECT job FROM pgmq._lock(name, numbers, reads) AS job);
+    IF cardinality(jobs) = 0 THEN
+        RETURN;
+    END IF;
+    IF is_kept THEN
+        PERFORM pgmq._archive(name, jobs);
+    ELSE
+        PERFORM pgmq._delete(name, jobs);
+    END IF;
+    RETURN QUERY SELECT seq FROM unnest(jobs) ORDER BY seq;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgmq.archive(queue_name text, msg_id bigint) RETURNS boolean
+LANGUAGE sql AS $$
+    SELECT EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], NULL, true))
+$$;
+CREATE OR REPLACE FUNCTION pgmq.archive(queue_name text, msg_ids bigint[]) RETURNS SETOF bigint
+LANGUAGE sql AS $$
+    SELECT * FROM pgmq._end_messages(queue_name, msg_ids, NULL, true)
+$$;
+CREATE OR REPLACE FUNCTION pgmq.archive(queue_name text, msg_id bigint, read_ct integer)
+RETURNS boolean LANGUAGE sql AS $$
+    SELECT read_ct IS NOT NULL
+           AND EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], read_ct, true))
+$$;
+CREATE OR REPLACE FUNCTION pgmq.delete(queue_name text, msg_id bigint) RETURNS boolean
+LANGUAGE sql AS $$
+    SELECT EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], NULL, false))
+$$;
+CREATE OR REPLACE FUNCTION pgmq.delete(queue_name text, msg_ids bigint[]) RETURNS SETOF bigint
+LANGUAGE sql AS $$
+    SELECT * FROM pgmq._end_messages(queue_name, msg_ids, NULL, false)
+$$;
+CREATE OR REPLACE FUNCTION pgmq.delete(queue_name text, msg_id bigint, read_ct integer)
+RETURNS boolean LANGUAGE sql AS $$
+    SELECT read_ct IS NOT NULL
+           AND EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], read_ct, false))
+$$;
+
+-- All messages, read or not; the archive stays.
+CREATE OR REPLACE FUNCTION pgmq.purge_queue(queue_name text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    jobs windrow.job_live[];
+    purged bigint := 0;
+BEGIN
+    PERFORM pgmq._require_queue(queue_name);
+    LOOP
+        jobs := ARRAY(SELECT job FROM windrow.job_live AS job
+                       WHERE job.queue = queue_name AND job.state <> 'waiting'
+                       ORDER BY job.id
+                       LIMIT 10000
+                         FOR UPDATE);
+        EXIT WHEN cardinality(jobs) = 0;
+        PERFORM pgmq._delete(queue_name, jobs);
+        purged := purged + cardinality(jobs);
+    END LOOP;
+    RETURN purged;
+END
+$$;

@@ -1,0 +1,126 @@
+-- pgmq.q_<queue> and pgmq.a_<queue>. What is written to them goes the way of the functions; an UPDATE or
+-- DELETE of a row that has changed since it was seen does nothing.
+
+CREATE OR REPLACE FUNCTION pgmq._insert_message() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT sent INTO NEW.msg_id
+      FROM pgmq._send_batch(TG_ARGV[0], ARRAY[NEW.message], ARRAY[NEW.headers], NEW.vt) AS sent;
+    IF NEW.enqueued_at IS NOT NULL OR NEW.read_ct IS NOT NULL OR NEW.last_read_at IS NOT NULL THEN
+        UPDATE windrow.job_live AS job
+           SET created_at = coalesce(NEW.enqueued_at, job.created_at),
+               runs = coalesce(NEW.read_ct, job.runs),
+               started_at = NEW.last_read_at
+         WHERE job.queue = TG_ARGV[0] AND abs(job.seq) = NEW.msg_id;
+    END IF;
+    SELECT shown.read_ct, shown.enqueued_at, shown.last_read_at, shown.vt
+      INTO NEW.read_ct, NEW.enqueued_at, NEW.last_read_at, NEW.vt
+      FROM pgmq._lock(TG_ARGV[0], ARRAY[NEW.msg_id]) AS job, pgmq._show(ARRAY[job.id]) AS shown;
+    RETURN NEW;
+END
+$$;
+
+-- A later vt and a higher read_ct together are a read; another vt alone is set_vt().
+CREATE OR REPLACE FUNCTION pgmq._update_message() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    job windrow.job_live;
+    seen pgmq.message_record;
+BEGIN
+    IF NEW.msg_id IS DISTINCT FROM OLD.msg_id THEN
+        RAISE feature_not_supported USING MESSAGE = 'the msg_id of a message cannot be changed';
+    END IF;
+    SELECT * INTO job FROM pgmq._lock(TG_ARGV[0], ARRAY[OLD.msg_id]);
+    SELECT * INTO seen FROM pgmq._show(ARRAY[job.id]);
+    IF seen IS DISTINCT FROM ROW (OLD.msg_id, OLD.read_ct, OLD.enqueued_at, OLD.last_read_at, OLD.vt,
+                                  OLD.message, OLD.headers)::pgmq.message_record THEN
+        RETURN NULL;
+    END IF;
+    IF NEW.vt IS DISTINCT FROM OLD.vt THEN
+        IF NEW.read_ct > OLD.read_ct AND NEW.vt > clock_timestamp() AND job.state <> 'active' THEN
+            PERFORM windrow_dialect.claim_job(job.id, 'pgmq', 0);
+            SELECT * INTO job FROM pgmq._lock(TG_ARGV[0], ARRAY[OLD.msg_id]);
+        END IF;
+        PERFORM pgmq._set_vt(TG_ARGV[0], ARRAY[job], NEW.vt);
+    END IF;
+    UPDATE windrow.job_live
+       SET runs = NEW.read_ct, created_at = NEW.enqueued_at, started_at = NEW.last_read_at
+     WHERE id = job.id;
+    UPDATE windrow.job_payload
+       SET payload = coalesce(NEW.message::json, 'null'), headers = NEW.headers::json
+     WHERE id = job.id
+       AND (NEW.message IS DISTINCT FROM OLD.message OR NEW.headers IS DISTINCT FROM OLD.headers);
+    SELECT shown.vt INTO NEW.vt FROM pgmq._show(ARRAY[job.id]) AS shown;
+    RETURN NEW;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgmq._delete_message() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    job windrow.job_live;
+    seen pgmq.message_record;
+BEGIN
+    SELECT * INTO job FROM pgmq._lock(TG_ARGV[0], ARRAY[OLD.msg_id]);
+    SELECT * INTO seen FROM pgmq._show(ARRAY[job.id]);
+    IF seen IS DISTINCT FROM ROW (OLD.msg_id, OLD.read_ct, OLD.enqueued_at, OLD.last_read_at, OLD.vt,
+                                  OLD.message, OLD.headers)::pgmq.message_record THEN
+        RETURN NULL;
+    END IF;
+    PERFORM pgmq._delete(TG_ARGV[0], ARRAY[job]);
+    RETURN OLD;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgmq._delete_archived() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    found_id uuid;
+BEGIN
+    SELECT id INTO found_id
+      FROM windrow.job_finished_kept AS job
+     WHERE job.queue = TG_ARGV[0] AND abs(job.seq) = OLD.msg_id AND job.state = 'completed'
+       FOR UPDATE;
+    IF found_id IS NULL OR NOT windrow_dialect.delete_job(found_id) THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO pgmq.gone (n, queue_name) VALUES (1, TG_ARGV[0]);
+    RETURN OLD;
+END
+$$;
+
+-- Make or bring up to date the relations of a queue.
+CREATE OR REPLACE FUNCTION pgmq._relate(name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    verb text;
+BEGIN
+    EXECUTE format($view$
+        CREATE OR REPLACE VIEW pgmq.%I WITH (security_invoker = true) AS
+        SELECT abs(job.seq) AS msg_id, job.runs AS read_ct, job.created_at AS enqueued_at,
+               job.started_at AS last_read_at,
+               CASE WHEN job.state = 'active'
+                    THEN (SELECT lease.expires_at FROM windrow.lease
+                           WHERE lease.token = job.lease)
+                    ELSE job.run_at END AS vt,
+               (SELECT stored.payload::jsonb FROM windrow.job_payload AS stored
+                 WHERE stored.id = job.id) AS message,
+               (SELECT stored.headers::jsonb FROM windrow.job_payload AS stored
+                 WHERE stored.id = job.id) AS headers
+          FROM windrow.job_live AS job
+         WHERE job.queue = %L AND job.state <> 'waiting'$view$, 'q_' || name, name);
+    EXECUTE format($view$
+        CREATE OR REPLACE VIEW pgmq.%I WITH (security_invoker = true) AS
+        SELECT abs(job.seq) AS msg_id, job.runs AS read_ct, job.created_at AS enqueued_at,
+               job.started_at AS last_read_at, job.finished_at AS archived_at, job.run_at AS vt,
+               (SELECT stored.payload::jsonb FROM windrow.job_payload AS stored
+                 WHERE stored.id = job.id) AS message,
+               (SELECT stored.headers::jsonb FROM windrow.job_payload AS stored
+                 WHERE stored.id = job.id) AS headers
+          FROM windrow.job_finished_kept AS job
+         WHERE job.queue = %L AND job.state = 'completed'$view$, 'a_' || name, name);
+    FOREACH verb IN ARRAY '{insert,update,delete}'::text[] LOOP
+        EXECUTE format('CREATE OR REPLACE TRIGGER %1$s_message INSTEAD OF %1$s ON pgmq.%2$I '
+                       'FOR EACH ROW EXECUTE FUNCTION pgmq._%1$s_message(%3$L)',
+                       verb, 'q_' || name, name);
+    END LOOP;
+    EXECUTE format('CREATE OR REPLACE TRIGGER delete_archived INSTEAD OF DELETE ON pgmq.%I '
+                   'FOR EACH ROW EXECUTE FUNCTION pgmq._delete_archived(%L)', 'a_' || name, name);
+END
+$$;
+SELECT pgmq._relate(queue_name) FROM pgmq.meta;
