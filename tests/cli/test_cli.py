@@ -115,6 +115,7 @@ def test_version_and_help(windrow: Windrow) -> None:
 
 
 def test_a_bad_url_is_explained(process: Windrow) -> None:
-    printed = process("jobs", "list", "--database", "mysql://x")
+    printed = process("jobs", "list", "--database", "mysql://me:secret@host/x")
     assert printed.returncode == 2
-    assert printed.stderr.startswith("error: cannot open 'mysql://x'")
+    assert printed.stderr.startswith("error: cannot open a database at 'mysql://me'…: use sqlite")
+    assert "secret" not in printed.stderr

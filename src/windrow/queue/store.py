@@ -524,6 +524,8 @@ async def open_store(
         return await PostgresStore.open(
             url, clock=clock or Clock(), direct_url=direct_url, notifier=told
         )
+    # Only how it begins: there may be a password in the rest.
     raise ConfigError(
-        f"cannot open {url!r}: use sqlite:///path/to/jobs.db or postgresql://user@host/database"
+        f"cannot open a database at {url[:10]!r}…: use sqlite:///path/to/jobs.db or "
+        "postgresql://user@host/database"
     )
