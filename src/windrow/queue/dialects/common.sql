@@ -15,6 +15,9 @@
 --   return_job(id, run_at[, error, …])                active → waits again, or ends if it may not
 --   schedule_job(id, run_at)                          an unclaimed job is due then: ready or scheduled
 --   retry_job(id)                                     failed or cancelled → ready, as if it had not run
+--   set_aside(id) · make_ready(id)                    unclaimed → paused; paused or scheduled → ready
+--   put_progress(id, percent) · set_finished_at(id, at)
+--   may_start(job) · tend_queue(name)                 is nothing of it paused; see to what is due or lost
 --   delete_job(id)                                    without a trace
 --   is_over(lease)                                    whether nobody holds a lease any more
 --   is_paused(queue)                                  whether nothing of a queue may be claimed
@@ -723,5 +726,121 @@ BEGIN
                 cancelled => -(retried ->> 'before' = 'cancelled')::integer)));
     END IF;
     RETURN true;
+END
+$$;
+
+-- Whether a job may be claimed now: its queue and its group are not paused, no limit of it is parked.
+CREATE OR REPLACE FUNCTION windrow_dialect.may_start(job windrow.job_live) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT NOT EXISTS (SELECT FROM windrow.queue WHERE name = job.queue AND is_paused)
+       AND NOT EXISTS (SELECT FROM windrow.job_group WHERE id = job.group_id AND is_paused)
+       AND NOT EXISTS (SELECT FROM windrow.job_limit
+                        WHERE key = ANY (job.limit_keys) AND parked_until > statement_timestamp())
+$$;
+
+-- An unclaimed job is set aside. Whether it is now.
+CREATE OR REPLACE FUNCTION windrow_dialect.set_aside(job_id uuid) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    job CONSTANT windrow.job_live := windrow_dialect.lock_job(job_id);
+BEGIN
+    IF job.id IS NULL OR job.state NOT IN ('ready', 'scheduled', 'held', 'paused') THEN
+        RETURN false;
+    END IF;
+    UPDATE windrow.job_live SET state = 'paused' WHERE id = job_id;
+    PERFORM windrow_dialect.count_move(job.queue, job.state, 'paused');
+    RETURN true;
+END
+$$;
+
+-- A job that was set aside, or is not due yet, waits to be claimed now. Whether it does: not while it
+-- waits for its limits or for the one it follows.
+CREATE OR REPLACE FUNCTION windrow_dialect.make_ready(job_id uuid) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    job CONSTANT windrow.job_live := windrow_dialect.lock_job(job_id);
+    after CONSTANT text := CASE WHEN job.is_follower OR job.limit_keys IS NOT NULL THEN 'held'
+                                ELSE 'ready' END;
+BEGIN
+    IF job.id IS NULL OR job.state NOT IN ('ready', 'scheduled', 'paused') THEN
+        RETURN false;
+    END IF;
+    UPDATE windrow.job_live
+       SET state = after, run_at = least(run_at, statement_timestamp())
+     WHERE id = job_id;
+    PERFORM windrow_dialect.count_move(job.queue, job.state, after);
+    RETURN after = 'ready';
+END
+$$;
+
+-- How far a job is, in percent. It never goes back.
+CREATE OR REPLACE FUNCTION windrow_dialect.put_progress(job_id uuid, percent integer) RETURNS void
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    job CONSTANT windrow.job_live := windrow_dialect.lock_job(job_id);
+    given CONSTANT integer := least(greatest(coalesce($2, 0), 0), 100);
+    written integer;
+BEGIN
+    IF given = 0 THEN
+        RETURN;
+    END IF;
+    INSERT INTO windrow.job_progress AS progress (id, updated_at, percent, counters)
+    VALUES (job_id, statement_timestamp(), given, '{}')
+        ON CONFLICT (id) DO UPDATE
+       SET updated_at = excluded.updated_at, percent = excluded.percent
+     WHERE progress.percent < excluded.percent
+    RETURNING percent INTO written;
+    IF written IS NOT NULL AND job.state = 'active' THEN
+        INSERT INTO windrow.event_draft (at, type, state, queue, kind, tenant, group_id, job_ids,
+                                         details)
+        VALUES (statement_timestamp(), 'job.progress', 'active', job.queue, job.kind, job.tenant,
+                job.group_id, ARRAY[job_id], json_build_object('percent', written));
+    END IF;
+END
+$$;
+
+-- A finished job as if it had ended at that time: it is kept for as long from then on.
+CREATE OR REPLACE FUNCTION windrow_dialect.set_finished_at(job_id uuid, at timestamptz)
+RETURNS void LANGUAGE sql AS $$
+    UPDATE windrow.job_finished AS job
+       SET finished_at = at,
+           expires_at = job.expires_at + (at - job.finished_at),
+           -- A leaf of the ring is emptied by the clock, so only what ended about now may lie there.
+           leaf = CASE WHEN at BETWEEN job.finished_at - interval '1 minute' AND job.finished_at
+                       THEN job.leaf ELSE 0 END
+     WHERE job.id = job_id AND at IS DISTINCT FROM job.finished_at AND at IS NOT NULL
+$$;
+
+-- Where no Windrow worker is alive to look after time: what is due becomes ready, and what was abandoned
+-- a minute ago is rescued, in one queue. The minute is for a dialect that has a reaper of its own.
+CREATE OR REPLACE FUNCTION windrow_dialect.tend_queue(name text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    job_id uuid;
+BEGIN
+    IF EXISTS (SELECT FROM windrow.worker WHERE expires_at > statement_timestamp()) THEN
+        RETURN;
+    END IF;
+    FOR job_id IN
+        SELECT id FROM windrow.job_live
+         WHERE state = 'scheduled' AND run_at <= statement_timestamp() AND queue = name
+         ORDER BY run_at LIMIT 100 FOR UPDATE SKIP LOCKED
+    LOOP
+        PERFORM windrow_dialect.make_ready(job_id);
+    END LOOP;
+    FOR job_id IN
+        SELECT job.id
+          FROM (SELECT token, job_ids FROM windrow.lease
+                 WHERE expires_at <= statement_timestamp() - interval '1 minute'
+                 ORDER BY expires_at LIMIT 100) AS expired
+         CROSS JOIN LATERAL (
+               SELECT live.id FROM windrow.job_live AS live
+                WHERE live.id = ANY (expired.job_ids) AND live.lease = expired.token
+                  AND live.state = 'active' AND live.queue = name
+                  FOR UPDATE SKIP LOCKED) AS job
+    LOOP
+        PERFORM windrow_dialect.rescue_job(job_id);
+    END LOOP;
 END
 $$;
