@@ -139,8 +139,27 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", ())
     )
     for reason, count in skipped.items():
-        if "is not installed" in reason:
+        if "is not installed" in reason or "are not there" in reason:
             terminalreporter.write_line(f"{count} tests SKIPPED: {reason}", yellow=True, bold=True)
+    for line in _statements_of_seeds(terminalreporter):
+        terminalreporter.write_line(line)
+
+
+def _statements_of_seeds(terminalreporter: Any) -> list[str]:
+    """How many of the documents' own statements were run; tests/seeds/documents.py counts them."""
+    # Written when the test has ended; what went well then is in no category.
+    ended = [one for kind in ("", "error") for one in terminalreporter.stats.get(kind, ())]
+    found = sorted(
+        value
+        for report in ended
+        if getattr(report, "when", None) == "teardown"
+        for name, value in report.user_properties
+        if name == "seed"
+    )
+    return [
+        f"seed {seed}: {ran} of its {total} statements were run, {compared} compared"
+        for seed, ran, compared, total in found
+    ]
 
 
 def _running_server(config: pytest.Config) -> Server:

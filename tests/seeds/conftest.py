@@ -3,7 +3,7 @@ Postgres that has it. After each test the tally must be exact, and no lease left
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from tests.builders import counted, tallied
+from tests.seeds.documents import ABSENT, Reading, find_document, read_statements
 from windrow.queue.store import Store, open_store
 
 Connect = Callable[[], Awaitable[Any]]
@@ -50,6 +51,22 @@ async def connect(dialect_url: str, store: Store) -> AsyncIterator[Connect]:
 async def db(connect: Connect) -> Any:
     """A connection that knows nothing but the dialect."""
     return await connect()
+
+
+@pytest.fixture
+def reading(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Iterator[Reading]:
+    """The statements of the module's SEED, all of which the test must do."""
+    document = find_document(request.module.SEED)
+    if document is None:
+        pytest.skip(ABSENT)
+    reading = Reading(request.module.SEED, read_statements(document))
+    yield reading
+    total = len(reading.statements)
+    compared = len(reading.done) - reading.ran
+    record_property("seed", (reading.seed, reading.ran, compared, total))
+    assert reading.left() == []
 
 
 async def _require_true_leases(url: str) -> None:

@@ -15,11 +15,13 @@ import pytest
 
 from tests.builders import add, claim, complete, get, state
 from tests.seeds.conftest import Connect
+from tests.seeds.documents import Reading, columns_of
 from windrow.queue.ids import owner_id
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
 
 DIALECT = "processing_jobs"
+SEED = "004"
 QUEUE = "processing_jobs"
 ORG = "7b8c1f3e-2b43-4a5f-9a55-0d9f1f6b1c11"
 CALL = "c0ffee00-2b43-4a5f-9a55-0d9f1f6b1c12"
@@ -95,6 +97,22 @@ async def test_j1_columns_types_and_defaults_are_those_of_the_document(db: Any) 
         ("created_at", "timestamp with time zone", "now()"),
         ("updated_at", "timestamp with time zone", "now()"),
     ]
+
+
+async def test_j1_the_documents_own_statements_run(db: Any, store: Store, reading: Reading) -> None:
+    await reading.make_original(db)
+    assert await columns_of(db, "printed", QUEUE) == await columns_of(db, "public", QUEUE)
+
+    await reading.run(db, reading.find("insert into"), ORG, CALL, "analyze", '{"path": "a.ogg"}')
+    [row] = await reading.run(db, reading.find("skip locked"), "w1")
+    assert (row["status"], row["locked_by"]) == ("processing", "w1")
+    job_id = str(row["id"])
+    await reading.run(db, reading.find("attempts + 1"), job_id, "boom", _seconds(0))
+    assert (await get(store, job_id)).attempts == 1
+    assert (await take(db))["attempts"] == 1
+    await reading.run(db, reading.find("'done'"), job_id)
+
+    assert await state(store, job_id) is JobState.COMPLETED
 
 
 async def test_j1_enqueued_row_is_a_job_of_windrow(db: Any, store: Store) -> None:
