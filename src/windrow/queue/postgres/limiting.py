@@ -94,7 +94,7 @@ class Limiting(Verbs):
     async def expire_jobs(self, limit: int = 1000) -> list[Change]:
         async def do(work: Work) -> list[Change]:
             overdue = {str(row["id"]): row for row in await work.run("find_overdue", limit=limit)}
-            keys = sorted({key for row in overdue.values() for key in row["limit_keys"]})
+            keys = sorted({key for row in overdue.values() for key in row["limit_keys"] or ()})
             limits = {row["key"]: _to_limit(row) for row in await work.run("get_limits", keys=keys)}
             reasons = {job_id: _reason(row, limits) for job_id, row in overdue.items()}
             endings = [Ending(i, JobState.FAILED, error=text) for i, text in reasons.items()]
@@ -194,5 +194,8 @@ def _to_limit(row: Row) -> Limit:
 
 
 def _reason(row: Row, limits: dict[str, Limit]) -> str:
+    reason = f"held too long: waited {row['max_hold_seconds']} s"
+    if row["limit_keys"] is None:  # held by a dialect, for whoever wrote it there
+        return reason
     under = ", ".join(limits.get(key, Limit(key)).describe() for key in row["limit_keys"])
-    return f"held too long: waited {row['max_hold_seconds']} s for room under {under}"
+    return f"{reason} for room under {under}"
