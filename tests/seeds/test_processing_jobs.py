@@ -107,7 +107,7 @@ async def test_j1_the_documents_own_statements_run(db: Any, store: Store, readin
     [row] = await reading.run(db, reading.find("skip locked"), "w1")
     assert (row["status"], row["locked_by"]) == ("processing", "w1")
     job_id = str(row["id"])
-    await reading.run(db, reading.find("attempts + 1"), job_id, "boom", _seconds(0))
+    await reading.run(db, reading.find("attempts + 1"), job_id, "boom", seconds(0))
     assert (await get(store, job_id)).attempts == 1
     assert (await take(db))["attempts"] == 1
     await reading.run(db, reading.find("'done'"), job_id)
@@ -179,7 +179,7 @@ async def test_j1_fail_backs_off_and_then_fails_for_good(db: Any, store: Store) 
     job_id = await enqueue(db)
     for attempt in range(1, 5):
         assert (await take(db))["attempts"] == attempt - 1
-        await db.execute(FAIL, job_id, f"boom {attempt}\nand more", _seconds(30))
+        await db.execute(FAIL, job_id, f"boom {attempt}\nand more", seconds(30))
         row = await shown(db, job_id)
         assert (row["status"], row["attempts"]) == ("queued", attempt)
         assert row["last_error"] == f"boom {attempt}"
@@ -188,7 +188,7 @@ async def test_j1_fail_backs_off_and_then_fails_for_good(db: Any, store: Store) 
         await db.execute("update processing_jobs set available_at = now() where id = $1", job_id)
     before = await take(db)
 
-    await db.execute(FAIL, job_id, "boom 5", _seconds(30))
+    await db.execute(FAIL, job_id, "boom 5", seconds(30))
 
     row = await shown(db, job_id)
     assert (row["status"], row["attempts"], row["last_error"]) == ("failed", 5, "boom 5")
@@ -290,7 +290,7 @@ async def test_j1_late_failure_does_not_wake_a_job_that_is_done(db: Any, store: 
     await take(db)
     await db.execute(COMPLETE, job_id)
 
-    assert await db.execute(FAIL, job_id, "late", _seconds(0)) == "UPDATE 0"
+    assert await db.execute(FAIL, job_id, "late", seconds(0)) == "UPDATE 0"
     assert await db.execute(COMPLETE, job_id) == "UPDATE 1", "completing twice changes nothing"
 
     assert await state(store, job_id) is JobState.COMPLETED
@@ -300,7 +300,7 @@ async def test_j1_failed_row_is_queued_again_by_hand(db: Any, store: Store) -> N
     job_id = await enqueue(db)
     await db.execute("update processing_jobs set max_attempts = 1 where id = $1", job_id)
     await take(db)
-    await db.execute(FAIL, job_id, "boom", _seconds(0))
+    await db.execute(FAIL, job_id, "boom", seconds(0))
     assert await state(store, job_id) is JobState.FAILED
 
     again = "update processing_jobs set status = 'queued', attempts = 0 where id = $1"
@@ -434,7 +434,7 @@ async def test_j1_claim_reads_live_rows_in_their_order_and_no_finished_ones(db: 
     assert not [line for line in writing if "Seq Scan" in line]
 
 
-def _seconds(seconds: float) -> Any:
+def seconds(seconds: float) -> Any:
     return timedelta(seconds=seconds)
 
 
