@@ -110,10 +110,12 @@ class Reading:
     async def run(
         self, db: Any, statement: DocumentStatement, *args: Any, **replaced: str
     ) -> list[Any]:
-        """Run it with the parameters given; `replaced` are those written `:name` or `{name}`."""
+        """Run it with the parameters given; `replaced` are those written `:name`, `${name}` or
+        `<name>`."""
         text = statement.text
         for name, value in replaced.items():
-            text = text.replace(f":{name}", value).replace("${" + name + "}", value)
+            for spelling in (f":{name}", "${" + name + "}", f"<{name}>"):
+                text = text.replace(spelling, value)
         rows: list[Any] = await db.fetch(text, *args)
         self.done.append(statement)
         self.ran += 1

@@ -62,7 +62,7 @@ SELECT job.id,
                       WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
                       WHEN 'completed' THEN 'completed'
                       WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END AS status,
-       (SELECT nullif(stored.payload::jsonb, 'null')
+       (SELECT nullif(windrow_dialect.as_jsonb(stored.payload), 'null')
           FROM windrow.job_payload AS stored WHERE stored.id = job.id) AS data,
        job.created_at,
        -greatest(job.priority, -2147483647) AS priority,
@@ -74,8 +74,8 @@ SELECT job.id,
        job.finished_at,
        (SELECT stored.headers ->> 'nuq_listen_channel_id'
           FROM windrow.job_payload AS stored WHERE stored.id = job.id) AS listen_channel_id,
-       coalesce(job.result::jsonb,
-                (SELECT convert_from(blob.body, 'UTF8')::jsonb
+       coalesce(windrow_dialect.as_jsonb(job.result),
+                (SELECT windrow_dialect.as_jsonb(convert_from(blob.body, 'UTF8')::json)
                    FROM windrow.blob WHERE blob.hash = job.result_hash)) AS returnvalue,
        nuq.full_error(job.id, job.error) AS failedreason,
        windrow_dialect.as_uuid(job.tenant) AS owner_id,
@@ -97,7 +97,7 @@ SELECT job.id,
                       WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
                       WHEN 'completed' THEN 'completed'
                       WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END AS status,
-       (SELECT nullif(stored.payload::jsonb, 'null')
+       (SELECT nullif(windrow_dialect.as_jsonb(stored.payload), 'null')
           FROM windrow.job_payload AS stored WHERE stored.id = job.id) AS data,
        job.created_at,
        -greatest(job.priority, -2147483647) AS priority,
@@ -109,8 +109,8 @@ SELECT job.id,
        job.finished_at,
        (SELECT stored.headers ->> 'nuq_listen_channel_id'
           FROM windrow.job_payload AS stored WHERE stored.id = job.id) AS listen_channel_id,
-       coalesce(job.result::jsonb,
-                (SELECT convert_from(blob.body, 'UTF8')::jsonb
+       coalesce(windrow_dialect.as_jsonb(job.result),
+                (SELECT windrow_dialect.as_jsonb(convert_from(blob.body, 'UTF8')::json)
                    FROM windrow.blob WHERE blob.hash = job.result_hash)) AS returnvalue,
        nuq.full_error(job.id, job.error) AS failedreason,
        windrow_dialect.as_uuid(job.tenant) AS owner_id,
@@ -124,7 +124,7 @@ SELECT job.id,
 
 CREATE OR REPLACE VIEW nuq.queue_scrape_backlog WITH (security_invoker = true) AS
 SELECT job.id,
-       (SELECT nullif(stored.payload::jsonb, 'null')
+       (SELECT nullif(windrow_dialect.as_jsonb(stored.payload), 'null')
           FROM windrow.job_payload AS stored WHERE stored.id = job.id) AS data,
        job.created_at,
        -greatest(job.priority, -2147483647) AS priority,

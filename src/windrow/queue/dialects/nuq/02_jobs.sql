@@ -308,23 +308,9 @@ BEGIN
         UPDATE windrow.job_finished SET lease = NULL WHERE id = before.id;
     END IF;
     IF windrow_dialect.if_recent(wanted.finished_at) IS NULL THEN
-        PERFORM nuq.date_finish(before.id, wanted.finished_at);
+        PERFORM windrow_dialect.set_finished_at(before.id, wanted.finished_at);
     END IF;
     RETURN true;
-END
-$$;
-
--- A job ended at another time than now: it is kept from then on.
-CREATE OR REPLACE FUNCTION nuq.date_finish(job_id uuid, at timestamptz) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
-BEGIN
-    UPDATE windrow.job_finished AS job
-       SET finished_at = at,
-           expires_at = job.expires_at + (at - job.finished_at),
-           leaf = CASE WHEN job.leaf = 0 THEN 0
-                       ELSE 1 + (floor(date_part('epoch', job.expires_at + (at - job.finished_at))
-                                       / 3600)::bigint + 1) % 28 END
-     WHERE job.id = job_id AND job.finished_at <> at;
 END
 $$;
 
@@ -362,9 +348,6 @@ $$;
 CREATE OR REPLACE FUNCTION nuq.change_finished(
     relation text, before nuq.queue_scrape, wanted nuq.queue_scrape)
 RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    retried jsonb;
-    moved text;
 BEGIN
     IF wanted.status = before.status THEN
         IF before.returnvalue IS DISTINCT FROM wanted.returnvalue THEN
@@ -382,20 +365,11 @@ BEGIN
             UPDATE windrow.job_finished SET crashes = coalesce(wanted.stalls, 0)
              WHERE id = before.id;
         END IF;
-        PERFORM nuq.date_finish(before.id, wanted.finished_at);
+        PERFORM windrow_dialect.set_finished_at(before.id, wanted.finished_at);
         RETURN true;
     ELSIF before.status = 'failed' AND wanted.status IN ('queued', 'active') THEN
-        SELECT one INTO retried FROM windrow_dialect.retry_jobs(ids => ARRAY[before.id]) AS one;
-        IF retried IS NULL THEN
-            RETURN false;
-        END IF;
-        IF retried ->> 'group_id' IS NOT NULL THEN
-            moved := retried ->> 'before';
-            PERFORM windrow_dialect.settle(windrow_dialect.noted(
-                windrow_dialect.no_work(), 'deltas', windrow_dialect.delta(
-                    (retried ->> 'group_id')::uuid, pending => 1,
-                    failed => -(moved = 'failed')::integer,
-                    cancelled => -(moved = 'cancelled')::integer)));
+        IF NOT windrow_dialect.retry_job(before.id) THEN
+            RETURN false;  -- its place is taken
         END IF;
         IF wanted.status = 'active' THEN
             RETURN (windrow_dialect.claim_job(
