@@ -14,10 +14,12 @@ import pytest
 
 from tests.builders import add, claim, complete, completion, counts, get, make_group
 from tests.seeds.conftest import Connect
+from tests.seeds.documents import Reading
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
 
 DIALECT = "pgmq"
+SEED = "002"
 
 
 async def create(db: Any, *names: str) -> None:
@@ -64,6 +66,26 @@ async def test_p1_p2_the_pipeline_of_the_document_runs(db: Any) -> None:
     [row] = await db.fetch("SELECT * FROM pgmq.a_enrich_jobs")
     assert json.loads(row["message"]) == {"video_id": 7, "transcript": "…"}
     assert row["archived_at"] >= row["last_read_at"]
+
+
+async def test_p3_the_documents_own_statements_run(db: Any, reading: Reading) -> None:
+    await create(db, "scrape_jobs", "enrich_jobs")
+    await db.execute(
+        "CREATE TABLE clipnest_videos (id int, video_url text, processing_status text, "
+        "processing_error text, created_at timestamptz DEFAULT now())"
+    )
+    live = [await send(db, "scrape_jobs", 1), await send(db, "scrape_jobs", 2)]
+    done = await send(db, "enrich_jobs", 3)
+    await db.execute("SELECT pgmq.archive('enrich_jobs', $1::bigint)", done)
+
+    def numbers(rows: list[Any]) -> list[int]:
+        return sorted(row["msg_id"] for row in rows)
+
+    assert numbers(await reading.run(db, reading.find("pgmq.q_scrape_jobs"))) == live
+    assert numbers(await reading.run(db, reading.find("pgmq.q_enrich_jobs"))) == []
+    assert numbers(await reading.run(db, reading.find("pgmq.a_scrape_jobs"))) == []
+    assert numbers(await reading.run(db, reading.find("pgmq.a_enrich_jobs"))) == [done]
+    assert await reading.run(db, reading.find("processing_status")) == []
 
 
 async def test_p2_a_message_whose_reader_died_reappears(db: Any) -> None:
