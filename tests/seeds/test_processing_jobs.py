@@ -145,7 +145,7 @@ async def test_j1_claim_takes_the_longest_due_and_returns_all_of_it(db: Any, sto
     assert row["locked_at"] is not None
     assert row["available_at"] < row["created_at"]
     job = await get(store, sooner)
-    assert (job.state, job.worker) == (JobState.ACTIVE, "processing_jobs/w1")
+    assert (job.state, job.worker) == (JobState.ACTIVE, "processing_jobs:w1")
     assert [str((await take(db))["id"]), await take(db)] == [later, None]
 
 
@@ -319,6 +319,8 @@ async def test_j1_job_of_a_windrow_worker_is_locked_for_others(db: Any, store: S
     assert str(row["org_id"]) == owner_id("acme")
     assert str(row["call_id"]) == owner_id("call 7")
     assert await take(db) is None
+    assert await db.execute(COMPLETE, job_id) == "UPDATE 0"
+    assert await db.execute(FAIL, job_id, "stale", seconds(0)) == "UPDATE 0"
     await complete(store, job)
     assert (await shown(db, job_id))["status"] == "done"
 

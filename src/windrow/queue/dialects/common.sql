@@ -20,7 +20,6 @@
 --   may_start(job) · tend_queue(name)                 is nothing of it paused; see to what is due or lost
 --   delete_job(id)                                    without a trace
 --   is_over(lease)                                    whether nobody holds a lease any more
---   is_paused(queue)                                  whether nothing of a queue may be claimed
 --   as_jsonb(json)                                    a payload, also one that jsonb does not take
 
 -- Events of a dialect are those of a caller's transaction: drafted, and numbered when it commits.
@@ -142,12 +141,6 @@ BEGIN
                         WHERE lease.token = is_over.token
                           AND lease.expires_at > statement_timestamp());
 END
-$$;
-
-CREATE OR REPLACE FUNCTION windrow_dialect.is_paused(queue text) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM windrow.queue AS known
-                    WHERE known.name = is_paused.queue AND known.is_paused)
 $$;
 
 -- JSON as jsonb, which knows no NUL character: U+FFFD stands in its place.

@@ -4,7 +4,6 @@ DROP INDEX IF EXISTS windrow.processing_jobs_ready_idx;
 DROP INDEX IF EXISTS windrow.processing_jobs_org_idx;
 DROP FUNCTION IF EXISTS windrow_dialect.processing_jobs_edit(
     windrow.job_live, public.processing_jobs, public.processing_jobs);
-DROP FUNCTION IF EXISTS windrow_dialect.processing_jobs_row(public.processing_jobs);
 DROP VIEW IF EXISTS public.processing_jobs;
 DROP FUNCTION IF EXISTS windrow_dialect.processing_jobs_insert();
 DROP FUNCTION IF EXISTS windrow_dialect.processing_jobs_update();

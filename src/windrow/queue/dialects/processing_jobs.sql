@@ -13,14 +13,15 @@
 --   max_attempts   max_attempts, and max_crashes
 --   available_at   run_at
 --   locked_at      since when the lease runs; writing it renews or ages the lease. Later: started_at
---   locked_by      the worker of the lease, written there as "processing_jobs/<name>"
+--   locked_by      the worker of the lease, written there as "processing_jobs:<name>"
 --   last_error     error, with the whole text in the history
 --   created_at     created_at
 --   updated_at     the latest of created_at, started_at and finished_at; not written
 --
 -- A lease is as long as the job's own lease_seconds, else 600 s: `update … set locked_at = now()` renews
 -- it. A claim by the printed statement needs nobody else: whether a lease is over is seen by the view.
--- Order of claims: available_at. Priorities are for Windrow's workers.
+-- Order of claims: available_at. Priorities are for Windrow's workers. A row that one of them runs is
+-- locked: no statement changes it.
 
 CREATE OR REPLACE VIEW public.processing_jobs WITH (security_invoker = true) AS
 SELECT job.id,
@@ -49,7 +50,7 @@ SELECT job.id,
             THEN (SELECT held.claimed_at FROM windrow.lease AS held WHERE held.token = job.lease)
             ELSE job.started_at END AS locked_at,
        CASE WHEN job.state = 'active'
-            THEN (SELECT CASE WHEN starts_with(held.worker, 'processing_jobs/')
+            THEN (SELECT CASE WHEN starts_with(held.worker, 'processing_jobs:')
                               THEN nullif(substr(held.worker, 17), '')
                               ELSE held.worker END
                     FROM windrow.lease AS held WHERE held.token = job.lease) END AS locked_by,
@@ -69,10 +70,13 @@ ALTER VIEW public.processing_jobs ALTER COLUMN updated_at SET DEFAULT now();
 
 -- In place of (status, available_at): a claim goes through live jobs in the order they are due. Finished
 -- ones are left out by the CHECK, whose CASE is the view's.
+-- IS NOT NULL, which is always so, keeps these indexes for those who filter by their column: a plan
+-- that was made while the queue was empty would also go through one of them to find a row by its id.
 CREATE INDEX IF NOT EXISTS processing_jobs_ready_idx ON windrow.job_live (run_at)
-    WHERE queue = 'processing_jobs';
+    WHERE queue = 'processing_jobs' AND run_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS processing_jobs_org_idx ON windrow.job_live
-    (windrow_dialect.as_uuid(tenant)) WHERE queue = 'processing_jobs';
+    (windrow_dialect.as_uuid(tenant))
+    WHERE queue = 'processing_jobs' AND windrow_dialect.as_uuid(tenant) IS NOT NULL;
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_constraint
@@ -93,7 +97,7 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION windrow_dialect.processing_jobs_insert() RETURNS trigger
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     job windrow.job_live;
 BEGIN
@@ -126,35 +130,24 @@ BEGIN
     CASE NEW.status
         WHEN 'processing' THEN
             PERFORM windrow_dialect.claim_job(
-                NEW.id, 'processing_jobs/' || coalesce(NEW.locked_by, ''), 600, NEW.locked_at);
+                NEW.id, 'processing_jobs:' || coalesce(NEW.locked_by, ''), 600, NEW.locked_at);
         WHEN 'done' THEN
             PERFORM windrow_dialect.finish_job(NEW.id, 'completed');
         WHEN 'failed' THEN
             PERFORM windrow_dialect.finish_job(NEW.id, 'failed', NEW.last_error);
         ELSE NULL;
     END CASE;
-    RETURN windrow_dialect.processing_jobs_row(NEW);
-END
-$$;
-
--- The row as it is now, with the times that the statement wrote.
-CREATE OR REPLACE FUNCTION windrow_dialect.processing_jobs_row(written public.processing_jobs)
-RETURNS public.processing_jobs LANGUAGE plpgsql AS $$
-DECLARE
-    shown public.processing_jobs;
-BEGIN
-    SELECT * INTO shown FROM public.processing_jobs AS one WHERE one.id = written.id;
-    shown.updated_at := written.updated_at;
-    RETURN shown;
+    RETURN NEW;
 END
 $$;
 
 CREATE OR REPLACE FUNCTION windrow_dialect.processing_jobs_update() RETURNS trigger
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     job windrow.job_live := windrow_dialect.lock_job(OLD.id);
     shown public.processing_jobs;
     is_failure CONSTANT boolean := NEW.attempts > OLD.attempts;
+    after text;
 BEGIN
     IF NEW.id <> OLD.id THEN
         RAISE feature_not_supported USING MESSAGE = 'the id of a processing job cannot be changed';
@@ -177,17 +170,23 @@ BEGIN
         job := windrow_dialect.lock_job(OLD.id);
         PERFORM windrow_dialect.processing_jobs_edit(job, OLD, NEW);
         UPDATE windrow.job_live SET attempts = NEW.attempts WHERE job_live.id = OLD.id;
-        RETURN windrow_dialect.processing_jobs_row(NEW);
+        RETURN NEW;
+    END IF;
+    -- A worker of Windrow that runs it has a token, and nobody else may end its run.
+    IF OLD.status = 'processing' AND EXISTS (
+           SELECT FROM windrow.lease
+            WHERE token = job.lease AND NOT starts_with(worker, 'processing_jobs:')) THEN
+        RETURN NULL;
     END IF;
     IF NEW.status = 'processing' AND OLD.status <> 'processing' THEN
-        IF windrow_dialect.is_paused(job.queue) THEN
+        IF NOT windrow_dialect.may_start(job) THEN
             RETURN NULL;
         END IF;
         IF job.state = 'active' AND windrow_dialect.rescue_job(OLD.id) IS DISTINCT FROM 'ready' THEN
             RETURN NULL;
         END IF;
         job := windrow_dialect.claim_job(
-            OLD.id, 'processing_jobs/' || coalesce(NEW.locked_by, ''),
+            OLD.id, 'processing_jobs:' || coalesce(NEW.locked_by, ''),
             coalesce(job.lease_seconds, 600),
             CASE WHEN NEW.locked_at IS DISTINCT FROM OLD.locked_at THEN NEW.locked_at END);
         IF job.id IS NULL THEN
@@ -196,20 +195,23 @@ BEGIN
         OLD.attempts := NEW.attempts;
         NEW.available_at := OLD.available_at;
     ELSIF NEW.status = 'queued' AND job.state = 'active' THEN
-        PERFORM windrow_dialect.return_job(
+        after := windrow_dialect.return_job(
             OLD.id,
             CASE WHEN NEW.available_at IS DISTINCT FROM OLD.available_at THEN NEW.available_at
                  ELSE statement_timestamp() END,
             CASE WHEN is_failure OR NEW.last_error IS DISTINCT FROM OLD.last_error
                  THEN NEW.last_error END,
             is_failure);
+        IF after NOT IN ('ready', 'scheduled') THEN
+            NEW.status := after;
+        END IF;
+        IF after = 'cancelled' THEN
+            RETURN NEW;
+        END IF;
+        OLD.status := NEW.status;
         OLD.attempts := NEW.attempts;
         OLD.last_error := NEW.last_error;
         OLD.available_at := NEW.available_at;
-        job := windrow_dialect.lock_job(OLD.id);
-        IF job.id IS NULL THEN
-            RETURN windrow_dialect.processing_jobs_row(NEW);
-        END IF;
     END IF;
     PERFORM windrow_dialect.processing_jobs_edit(job, OLD, NEW);
     IF NEW.status = 'done' THEN
@@ -224,7 +226,7 @@ BEGIN
             USING MESSAGE = format('status %L is none of queued, processing, done, failed',
                                    NEW.status);
     END IF;
-    RETURN windrow_dialect.processing_jobs_row(NEW);
+    RETURN NEW;
 END
 $$;
 
@@ -274,13 +276,13 @@ BEGIN
         PERFORM windrow_dialect.renew_job(
             job.id, coalesce(after.locked_at, statement_timestamp()),
             worker => CASE WHEN after.locked_by IS DISTINCT FROM before.locked_by
-                           THEN 'processing_jobs/' || coalesce(after.locked_by, '') END);
+                           THEN 'processing_jobs:' || coalesce(after.locked_by, '') END);
     END IF;
 END
 $$;
 
 CREATE OR REPLACE FUNCTION windrow_dialect.processing_jobs_delete() RETURNS trigger
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     job CONSTANT windrow.job_live := windrow_dialect.lock_job(OLD.id);
     shown public.processing_jobs;
