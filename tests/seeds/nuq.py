@@ -243,6 +243,7 @@ NEAR_DELETION = """
     ORDER BY created_at DESC
 """
 
+OWNER = UUID(int=7)
 PAGE = {"url": "https://example.org/", "mode": "single_urls", "team_id": "bypass"}
 
 

@@ -21,7 +21,7 @@ from windrow.queue.store import Store
 
 DIALECT = "nuq"
 QUEUE = "nuq.queue_scrape"
-OWNER = UUID(int=7)
+
 
 # Column, type, default, as the original's tables have them.
 JOB_COLUMNS = [
@@ -92,7 +92,7 @@ async def test_the_types_are_as_printed_n11(db: Any) -> None:
 
 
 async def test_a_job_goes_from_queued_over_active_to_completed_n1(db: Any) -> None:
-    added = await db.fetchrow(nuq.ADD, None, json.dumps(nuq.PAGE), 10, "pod-1", OWNER, None)
+    added = await db.fetchrow(nuq.ADD, None, json.dumps(nuq.PAGE), 10, "pod-1", nuq.OWNER, None)
     assert (added["status"], added["priority"]) == ("queued", 10)
     job = await nuq.take(db)
     assert (job["id"], job["status"], job["priority"]) == (added["id"], "active", 10)
@@ -256,11 +256,11 @@ async def test_older_jobs_come_first_among_equals_n11(db: Any) -> None:
 
 async def test_owners_are_uuids_whatever_they_were_called_n9(db: Any, store: Store) -> None:
     await store.insert_jobs(
-        [row(queue=QUEUE, tenant="bypass"), row(queue=QUEUE, tenant=str(OWNER))]
+        [row(queue=QUEUE, tenant="bypass"), row(queue=QUEUE, tenant=str(nuq.OWNER))]
     )
-    await nuq.add(db, owner=OWNER)
+    await nuq.add(db, owner=nuq.OWNER)
     found = await db.fetch("SELECT DISTINCT owner_id FROM nuq.queue_scrape")
-    assert {str(one["owner_id"]) for one in found} == {owner_id("bypass"), str(OWNER)}
+    assert {str(one["owner_id"]) for one in found} == {owner_id("bypass"), str(nuq.OWNER)}
 
 
 async def test_who_listens_is_told_of_every_end_n8(db: Any, store: Store, connect: Connect) -> None:
@@ -313,12 +313,12 @@ async def test_rows_are_written_as_on_a_table_n11(db: Any) -> None:
         "UPDATE nuq.queue_scrape SET priority = 4, owner_id = $2, data = $3, group_id = NULL, "
         "listen_channel_id = 'pod-2', status = 'queued' WHERE id = $1",
         job_id,
-        OWNER,
+        nuq.OWNER,
         '{"url": "b"}',
     )
     assert answer == "UPDATE 1"
     seen = await nuq.see(db, job_id)
-    assert (seen["status"], seen["priority"], seen["owner_id"]) == ("queued", 4, OWNER)
+    assert (seen["status"], seen["priority"], seen["owner_id"]) == ("queued", 4, nuq.OWNER)
     assert (seen["data"], seen["listen_channel_id"], seen["group_id"]) == (
         '{"url": "b"}',
         "pod-2",
@@ -362,7 +362,7 @@ async def test_a_job_that_runs_can_be_removed_n11(db: Any) -> None:
 async def test_what_is_paused_is_not_taken_and_shown_in_the_backlog_n11(
     db: Any, store: Store
 ) -> None:
-    group = await nuq.add_group(db, OWNER)
+    group = await nuq.add_group(db, nuq.OWNER)
     member, single = await nuq.add(db, group=group, priority=1), await nuq.add(db, priority=2)
     await store.pause_group(str(group))
     assert await _backlog(db) == {member}
@@ -409,7 +409,7 @@ async def test_the_backlog_is_held_until_it_is_promoted_n6(db: Any, store: Store
 
 
 async def test_a_row_may_be_promoted_before_it_is_deleted_n6(db: Any) -> None:
-    group = await nuq.add_group(db, OWNER)
+    group = await nuq.add_group(db, nuq.OWNER)
     job_id = await _hold(db, group_id=group)
     await db.execute(
         """
@@ -434,8 +434,8 @@ async def test_a_row_may_be_promoted_before_it_is_deleted_n6(db: Any) -> None:
 async def test_windrow_promotes_the_backlog_of_an_owner_with_a_limit_n6(
     db: Any, store: Store
 ) -> None:
-    await store.set_limit(LimitRow(key=f"nuq.owner/{OWNER}", active=1))
-    first, second = [await _hold(db, owner_id=OWNER) for _ in range(2)]
+    await store.set_limit(LimitRow(key=f"nuq.owner/{nuq.OWNER}", active=1))
+    first, second = [await _hold(db, owner_id=nuq.OWNER) for _ in range(2)]
     assert await store.promote_jobs() == 1
     job = await nuq.take(db)
     assert (job["id"], await _backlog(db)) == (first, {second})
@@ -457,7 +457,7 @@ async def test_windrow_fails_what_was_held_too_long_n6(db: Any, store: Store) ->
 
 
 async def test_a_group_ends_with_its_last_member_at_once_n5(db: Any, store: Store) -> None:
-    group = await nuq.add_group(db, OWNER, ttl=3_600_000)
+    group = await nuq.add_group(db, nuq.OWNER, ttl=3_600_000)
     kickoff = await nuq.add(db, data={"mode": "kickoff"}, group=group)
     job = await nuq.take(db)
     assert job["id"] == kickoff
@@ -473,7 +473,7 @@ async def test_a_group_ends_with_its_last_member_at_once_n5(db: Any, store: Stor
     left = ended["expires_at"] - datetime.now(UTC)
     assert timedelta(minutes=59) < left <= timedelta(hours=1)
     [done] = await db.fetch("SELECT * FROM nuq.queue_crawl_finished")
-    assert (done["status"], done["data"], done["owner_id"]) == ("queued", "{}", OWNER)
+    assert (done["status"], done["data"], done["owner_id"]) == ("queued", "{}", nuq.OWNER)
     assert done["group_id"] == group
     # What the printed cron job would do has been done.
     assert await db.execute(nuq.FINISH_GROUPS) == "INSERT 0 0"
@@ -481,7 +481,7 @@ async def test_a_group_ends_with_its_last_member_at_once_n5(db: Any, store: Stor
 
 
 async def test_a_group_that_windrow_workers_end_is_finished_once_n5(db: Any, store: Store) -> None:
-    group = await nuq.add_group(db, OWNER)
+    group = await nuq.add_group(db, nuq.OWNER)
     for _ in range(3):
         await nuq.add(db, group=group)
     jobs = await claim(store, 9, QUEUE)
@@ -490,12 +490,12 @@ async def test_a_group_that_windrow_workers_end_is_finished_once_n5(db: Any, sto
     done = await claim_one(store, "nuq.queue_crawl_finished")
     assert (done.kind, done.payload) == ("nuq.queue_crawl_finished", {})
     seen = await db.fetchrow("SELECT * FROM nuq.queue_crawl_finished")
-    assert (seen["group_id"], seen["owner_id"], seen["status"]) == (group, OWNER, "active")
+    assert (seen["group_id"], seen["owner_id"], seen["status"]) == (group, nuq.OWNER, "active")
     await complete(store, done)
 
 
 async def test_cancelling_a_group_is_real_n5(db: Any) -> None:
-    group = await nuq.add_group(db, OWNER)
+    group = await nuq.add_group(db, nuq.OWNER)
     running = await nuq.add(db, group=group, priority=-1)
     waiting = await nuq.add(db, group=group)
     held = await _hold(db, group_id=group)
@@ -528,7 +528,7 @@ async def test_jobs_may_come_before_their_group_n5(db: Any) -> None:
     for _ in range(2):
         await nuq.add(db, group=group)
     assert await nuq.finish(db, await nuq.take(db))
-    await db.execute("INSERT INTO nuq.group_crawl (id, owner_id) VALUES ($1, $2)", group, OWNER)
+    await db.execute("INSERT INTO nuq.group_crawl (id, owner_id) VALUES ($1, $2)", group, nuq.OWNER)
     assert (await _group(db, group))["status"] == "active"
     assert await nuq.finish(db, await nuq.take(db))
     assert (await _group(db, group))["status"] == "completed"
@@ -543,7 +543,7 @@ async def _stats(db: Any, group: UUID) -> dict[str, int]:
 
 
 async def test_the_printed_questions_are_answered_n11(db: Any) -> None:
-    group = await nuq.add_group(db, OWNER)
+    group = await nuq.add_group(db, nuq.OWNER)
     single, lost = await nuq.add(db, priority=-2), await nuq.add(db, priority=-1)
     document = {"markdown": "# Title", "metadata": {"title": "Title", "statusCode": 200}}
     assert await nuq.finish(db, await nuq.take(db), document)

@@ -15,7 +15,6 @@ from windrow.queue.job import JobState
 from windrow.queue.store import Store
 
 DIALECT = "nuq"
-OWNER = UUID(int=7)
 
 
 async def _add_ended(db: Any, status: str, created: timedelta, group: UUID | None = None) -> UUID:
@@ -120,7 +119,7 @@ async def test_the_reaper_takes_the_jobs_of_a_windrow_worker_that_died_n2(
 
 async def test_the_backlog_is_reaped_when_its_time_is_out_n6(db: Any) -> None:
     out, within, held = [
-        await db.fetchval(nuq.ADD_TO_BACKLOG, json.dumps(nuq.PAGE), 0, OWNER, None, at)
+        await db.fetchval(nuq.ADD_TO_BACKLOG, json.dumps(nuq.PAGE), 0, nuq.OWNER, None, at)
         for at in (
             datetime.now(UTC) - timedelta(seconds=1),
             datetime.now(UTC) + timedelta(minutes=1),
@@ -141,14 +140,14 @@ async def test_the_backlog_is_reaped_when_its_time_is_out_n6(db: Any) -> None:
 
 
 async def test_a_group_that_never_had_a_job_is_finished_by_the_cron_job_n5(db: Any) -> None:
-    empty = await nuq.add_group(db, OWNER, ttl=60_000)
-    busy = await nuq.add_group(db, OWNER)
+    empty = await nuq.add_group(db, nuq.OWNER, ttl=60_000)
+    busy = await nuq.add_group(db, nuq.OWNER)
     await nuq.add(db, group=busy)
-    held = await nuq.add_group(db, OWNER)
-    await db.fetchval(nuq.ADD_TO_BACKLOG, "{}", 0, OWNER, held, None)
+    held = await nuq.add_group(db, nuq.OWNER)
+    await db.fetchval(nuq.ADD_TO_BACKLOG, "{}", 0, nuq.OWNER, held, None)
     assert await db.execute(nuq.FINISH_GROUPS) == "INSERT 0 1"
     [done] = await db.fetch("SELECT group_id, owner_id, data FROM nuq.queue_crawl_finished")
-    assert tuple(done) == (empty, OWNER, "{}")
+    assert tuple(done) == (empty, nuq.OWNER, "{}")
     groups = {
         row["id"]: row for row in await db.fetch("SELECT *, now() AS now FROM nuq.group_crawl")
     }
@@ -163,7 +162,7 @@ async def test_a_group_that_never_had_a_job_is_finished_by_the_cron_job_n5(db: A
 
 
 async def test_the_group_is_cleaned_with_all_its_jobs_n5(db: Any, store: Store) -> None:
-    group, other = await nuq.add_group(db, OWNER), await nuq.add_group(db, OWNER)
+    group, other = await nuq.add_group(db, nuq.OWNER), await nuq.add_group(db, nuq.OWNER)
     jobs = [await nuq.add(db, group=group) for _ in range(3)]
     for _ in jobs:
         assert await nuq.finish(db, await nuq.take(db))
@@ -188,11 +187,11 @@ async def test_the_group_is_cleaned_with_all_its_jobs_n5(db: Any, store: Store) 
 
 
 async def test_deleting_a_group_takes_along_what_waits_and_what_runs_n5(db: Any) -> None:
-    group = await nuq.add_group(db, OWNER)
+    group = await nuq.add_group(db, nuq.OWNER)
     await nuq.add(db, group=group)
     running = await nuq.take(db)
     await nuq.add(db, group=group)
-    await db.fetchval(nuq.ADD_TO_BACKLOG, "{}", 0, OWNER, group, datetime.now(UTC))
+    await db.fetchval(nuq.ADD_TO_BACKLOG, "{}", 0, nuq.OWNER, group, datetime.now(UTC))
     assert await db.execute("DELETE FROM nuq.group_crawl WHERE id = $1", group) == "DELETE 1"
     assert await _ids(db) == set()
     assert await db.fetchval("SELECT count(*) FROM nuq.queue_scrape_backlog") == 0
@@ -201,7 +200,7 @@ async def test_deleting_a_group_takes_along_what_waits_and_what_runs_n5(db: Any)
 
 
 async def test_the_worker_of_finished_crawls_uses_the_same_statements_n5(db: Any) -> None:
-    group = await nuq.add_group(db, OWNER)
+    group = await nuq.add_group(db, nuq.OWNER)
     await nuq.add(db, group=group)
     assert await nuq.finish(db, await nuq.take(db))
     on_crawls = {

@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from tests.seeds import nuq
 from tests.seeds.documents import Reading
 
 DIALECT = "nuq"
 SEED = "000"
-OWNER = UUID(int=7)
 
 
 async def test_the_documents_own_statements_run_n11(db: Any, reading: Reading) -> None:
-    group = await nuq.add_group(db, OWNER, ttl=1000)
+    group = await nuq.add_group(db, nuq.OWNER, ttl=1000)
     for _ in range(3):
         await nuq.add(db, group=group)
-    await db.fetchval(nuq.ADD_TO_BACKLOG, "{}", 0, OWNER, None, datetime.now(UTC))
+    await db.fetchval(nuq.ADD_TO_BACKLOG, "{}", 0, nuq.OWNER, None, datetime.now(UTC))
     single = await nuq.add(db, priority=-1)
 
     # jobFinish, and what it tells those who listen.
@@ -63,7 +61,7 @@ async def test_the_documents_own_statements_run_n11(db: Any, reading: Reading) -
     assert await db.fetchval("SELECT count(*) FROM nuq.queue_scrape_backlog") == 0
     while (job := await nuq.take(db)) is not None:
         assert await nuq.finish(db, job)
-    empty = await nuq.add_group(db, OWNER)
+    empty = await nuq.add_group(db, nuq.OWNER)
     await _run_cron(db, reading, "nuq_group_crawl_finished", 1)
     done = await db.fetch("SELECT group_id FROM nuq.queue_crawl_finished")
     assert {one["group_id"] for one in done} == {group, empty}

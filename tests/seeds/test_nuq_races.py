@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -25,7 +24,7 @@ GROUPS = 10
 async def test_each_of_2000_jobs_is_finished_once_by_either_side_n1(
     db: Any, store: Store, connect: Connect
 ) -> None:
-    groups = [await nuq.add_group(db, UUID(int=7)) for _ in range(GROUPS)]
+    groups = [await nuq.add_group(db, nuq.OWNER) for _ in range(GROUPS)]
     await db.executemany(
         nuq.ADD,
         [
