@@ -16,7 +16,7 @@ SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attemp
   LEFT JOIN LATERAL (
        SELECT * FROM windrow.blob WHERE blob.hash = job.result_hash OFFSET 0) AS blob ON true
   LEFT JOIN LATERAL (
-       SELECT * FROM windrow.lease
+       SELECT token, worker, expires_at FROM windrow.lease
         WHERE lease.token = job.lease AND job.state = 'active' OFFSET 0) AS lease ON true
   LEFT JOIN LATERAL (
        SELECT * FROM windrow.job_progress AS progress
