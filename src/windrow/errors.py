@@ -30,6 +30,7 @@
           ├─ StoreConflict *              deadlock or serialisation failure
           ├─ StoreFull *                  disk or quota exhausted
           ├─ StoreReadOnly
+          ├─ NotAllowed                   the database refuses it to this role or tenant
           ├─ SchemaOutdated
           └─ SchemaTooNew
 
@@ -275,6 +276,10 @@ class StoreFull(StoreError):
 
 class StoreReadOnly(StoreError):
     """The database can only be read."""
+
+
+class NotAllowed(StoreError):
+    """The database does not let this role, or this tenant, do that."""
 
 
 class SchemaOutdated(StoreError):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli import cron, dialect
+from windrow.cli import cron, dialect, rls
 from windrow.cli.output import DatabaseOption, JsonOption, give_up, print_json, print_table, run
 from windrow.cli.queues import print_queues
 from windrow.queue.job import JobState
@@ -21,6 +21,7 @@ from windrow.settings import load_settings
 app = typer.Typer(help="Make, upgrade and look at the database.", no_args_is_help=True)
 app.add_typer(cron.app, name="cron")
 app.add_typer(dialect.app, name="dialect")
+app.add_typer(rls.app, name="rls")
 
 
 @app.command()

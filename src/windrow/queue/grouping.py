@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Literal, get_args
 
@@ -11,13 +12,14 @@ from windrow.queue.checks import SizeLimits, check_id, check_name, to_row
 from windrow.queue.codec import clean_text
 from windrow.queue.ids import new_id, plain_id
 from windrow.queue.job import Job, NewJob
-from windrow.queue.records import Group, GroupFilter, GroupRow, GroupState
+from windrow.queue.records import Group, GroupFilter, GroupRow, GroupState, JobRow
 from windrow.queue.store import Store
 
 
 class Grouping:
     store: Store
     _limits: SizeLimits
+    _owned: Callable[[JobRow], JobRow]
 
     async def create_group(
         self,
@@ -38,9 +40,9 @@ class Grouping:
         return await self.store.create_group(
             GroupRow(
                 id=new_id(),
-                tenant=None if tenant is None else check_name(tenant, "tenant"),
+                tenant=self.store.tenant if tenant is None else check_name(tenant, "tenant"),
                 root=root.id if isinstance(root, Job) else check_id(root, "root"),
-                then=None if then is None else to_row(then, self._limits),
+                then=None if then is None else self._owned(to_row(then, self._limits)),
                 is_open=hold,
                 retention_seconds=checks.check_retention(retention),
             )

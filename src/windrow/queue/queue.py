@@ -94,6 +94,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         direct_url: str | None = None,
         notifier: str | None = None,
         tracing: bool | TracerProvider = False,
+        tenant: str | None = None,
     ) -> Opening:
         """Open a queue: `async with Queue.open(url) as queue`, or `await` it and close it yourself.
 
@@ -103,6 +104,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         `direct_url` is the same Postgres past a pooler, for LISTEN. `notifier` says who wakes those
         that sleep: the database (`postgres`, or None on either), an `amqp://` broker, or nobody
         (`polling`). With `tracing` each enqueue is an OpenTelemetry span that its runs link to.
+        With `tenant` it is that tenant's queue, as `as_tenant` gives it.
         """
         around = _tracing(tracing) if tracing else nullcontext
         limits = SizeLimits(max_payload, max_result)
@@ -117,6 +119,8 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
                 if should_migrate:
                     await store.migrate()
                 await store.check_schema()
+                if tenant is not None:
+                    store = store.as_tenant(check_name(tenant, "tenant"), is_sole=True)
             except BaseException:
                 await store.close()
                 raise
@@ -133,6 +137,13 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
     def size_limits(self) -> SizeLimits:
         """The largest payload and result it takes."""
         return self._limits
+
+    def as_tenant(self, tenant: str) -> Queue:
+        """The same queue for one tenant, on the same connections: it sees, enqueues and changes
+        only the jobs of that tenant, and the database sees to it. Cheap: make one for each request,
+        and do not close it. On Postgres, after `windrow db rls enable`; claims are for workers."""
+        store = self.store.as_tenant(check_name(tenant, "tenant"))
+        return Queue(store, limits=self._limits, upkeep=self._upkeep, around=self._around)
 
     async def close(self) -> None:
         await self._resign()
@@ -195,11 +206,12 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
             id=id,
         )
         with self._around([new]) as [new]:
-            row = to_row(new, self._limits)
+            row = self._owned(to_row(new, self._limits))
             [inserted] = await self._insert_with_room([row], tx, timeout)
         if inserted.outcome == "rejected":
             raise DuplicateJob(row.unique or row.id, inserted.id)
-        if inserted.outcome == "existing" and tx is None:
+        is_seen = tx is None and self.store.capabilities.sees_jobs
+        if inserted.outcome == "existing" and is_seen:
             return await self.get(inserted.id)
         return _as_job(row, inserted)
 
@@ -209,7 +221,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         """Enqueue many in one transaction: all or none, with an outcome for each. A taken unique
         key is an outcome here (`existing`, `rejected`, `replaced`), not an error."""
         with self._around(jobs) as jobs:
-            rows = [to_row(job, self._limits) for job in jobs]
+            rows = [self._owned(to_row(job, self._limits)) for job in jobs]
             return await self._insert_with_room(rows, tx, timeout)
 
     async def claim(
@@ -301,6 +313,13 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
             if tx is None:
                 await make_room(self.store, [row.limits[:1] for row in rows])
             return inserted
+
+    def _owned(self, row: JobRow) -> JobRow:
+        """A new job of a tenant's queue is the tenant's, unless it says otherwise, which the
+        database will refuse."""
+        if row.tenant is not None or self.store.tenant is None:
+            return row
+        return msgspec.structs.replace(row, tenant=self.store.tenant)
 
     async def _insert(self, rows: Sequence[JobRow], tx: Any) -> builtins.list[Inserted]:
         if not rows:

@@ -89,6 +89,8 @@ class Capabilities:
     transactional_insert: bool  # insert_jobs(tx=…)
     reads_in_transaction: bool  # job.tx can fetch, not only execute
     many_machines: bool
+    tenancy: bool  # as_tenant(…): the database keeps tenants apart
+    sees_jobs: bool = True  # not, if it may only enqueue
 
 
 @runtime_checkable
@@ -499,6 +501,12 @@ class Store(
 
     capabilities: Capabilities
     clock: Clock
+    tenant: str | None  # whose rows are all that it sees and writes; None: it sees everything
+
+    def as_tenant(self, tenant: str, *, is_sole: bool = False) -> Store:
+        """The same store for one tenant, on the same connections. `is_sole`: closing it closes
+        them, else they stay open. Raises ConfigError where the capability is missing."""
+        ...
 
 
 async def open_store(

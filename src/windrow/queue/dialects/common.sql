@@ -160,6 +160,15 @@ RETURNS void LANGUAGE sql AS $$
      WHERE state IS NOT NULL AND before IS DISTINCT FROM after
 $$;
 
+-- The tenant of a new job: who is named, else the one that the session acts for, who may also be named
+-- by the UUID that a dialect shows for it.
+CREATE OR REPLACE FUNCTION windrow_dialect.own_tenant(given text) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN given IS NULL OR given = windrow_dialect.as_uuid(acting)::text THEN acting
+                ELSE given END
+      FROM windrow.session_tenant() AS acting
+$$;
+
 -- A new job, ready or scheduled. `given` has the fields of a JobRow, of which only queue and kind are
 -- needed, created_at, and joins_any_group: a group that is missing or has ended is no error. Raises
 -- unique_violation if its id or unique key is taken.
@@ -177,7 +186,7 @@ DECLARE
         'run_at', given ->> 'run_at',
         'delay', given ->> 'delay',
         'unique', given ->> 'unique',
-        'tenant', given ->> 'tenant',
+        'tenant', windrow_dialect.own_tenant(given ->> 'tenant'),
         'group', given ->> 'group',
         'max_attempts', coalesce((given ->> 'max_attempts')::integer, 5),
         'max_crashes', coalesce((given ->> 'max_crashes')::integer, 5),

@@ -14,6 +14,7 @@ from windrow.errors import ConfigError
 from windrow.queue.dialects.loading import Dialect, DialectInfo, dialect_names, find_dialect
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.schema import LOCK, Schema
+from windrow.queue.postgres.securing import secure_views
 from windrow.queue.statements import Statement
 
 # The statements that dialects call as windrow_dialect.<name>(…), every argument by its name.
@@ -77,6 +78,7 @@ class Dialects(Schema):
         values = {"name": dialect.name, "version": dialect.version, "now": self.clock.now()}
         record = sql("record_dialect")
         await connection.execute(record.numbered, *record.bind(values))
+        await secure_views(connection)
 
 
 def find(name: str) -> Dialect:

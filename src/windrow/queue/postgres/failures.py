@@ -14,6 +14,7 @@ import asyncpg
 
 from windrow.errors import (
     InvalidJob,
+    NotAllowed,
     SchemaOutdated,
     StoreConflict,
     StoreError,
@@ -40,6 +41,7 @@ _CODES: Final[dict[str, type[StoreError]]] = {
     "23505": StoreConflict,  # a row appeared that the statement could not see yet
     "53100": StoreFull,
     "25006": StoreReadOnly,
+    "42501": NotAllowed,  # a missing privilege, or a row that a policy refuses
 }
 _NO_TABLES: Final = {"42P01", "3F000"}  # undefined table, undefined schema
 _TOO_DEEP: Final = "54001"  # the JSON parser ran out of stack

@@ -10,6 +10,7 @@ from windrow.errors import SchemaTooNew
 from windrow.queue.migrate import Migration, check_version, latest_version, load_migrations
 from windrow.queue.postgres.failures import PACKAGE, wrapped_errors
 from windrow.queue.postgres.rows import sql
+from windrow.queue.postgres.securing import enable_rls, is_enabled
 from windrow.queue.postgres.verbs import Verbs
 
 # Held while the tables are changed; any number will do, as long as nobody else locks it.
@@ -39,11 +40,14 @@ class Schema(Verbs):
     async def migrate(self) -> list[str]:
         async with self._database.connection() as connection:
             _refuse_newer(await _version(connection))
-            return [
+            applied = [
                 migration.name
                 for migration in load_migrations(PACKAGE)
                 if await _apply(connection, migration)
             ]
+            if applied and await is_enabled(connection):
+                await enable_rls(connection)  # new tables and leaves are secured as well
+            return applied
 
 
 def _refuse_newer(found: int) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from windrow.clock import Clock
 from windrow.errors import GroupEnded, GroupNotFound
@@ -46,6 +46,7 @@ from windrow.queue.postgres.pruning import Pruning
 from windrow.queue.postgres.registering import Registering
 from windrow.queue.postgres.rows import as_json, sql
 from windrow.queue.postgres.scheduling import Scheduling
+from windrow.queue.postgres.securing import find_access
 from windrow.queue.postgres.streaming import Streaming
 from windrow.queue.postgres.work import Delta, Work, settle_groups
 from windrow.queue.records import Claim, Inserted, JobRow
@@ -76,8 +77,9 @@ class PostgresStore(
     Dialects,
 ):
     capabilities = Capabilities(
-        transactional_insert=True, reads_in_transaction=True, many_machines=True
+        transactional_insert=True, reads_in_transaction=True, many_machines=True, tenancy=True
     )
+    tenant: str | None = None
 
     @classmethod
     async def open(
@@ -87,11 +89,33 @@ class PostgresStore(
         clock: Clock,
         direct_url: str | None = None,
         notifier: Notifier | None = None,
-    ) -> Self:
-        """Connect; the tables are made by `migrate`. `direct_url` leads past a pooler."""
-        store = cls(await Database.open(url), clock, notifier)
+    ) -> PostgresStore:
+        """Connect; the tables are made by `migrate`. `direct_url` leads past a pooler. For a role
+        that row-level security holds for it is a tenant's store."""
+        database = await Database.open(url)
+        try:
+            access, tenant = await find_access(database)
+        except BaseException:
+            await database.close()
+            raise
+        if access in ("tenant", "enqueue"):
+            return _as_tenant(
+                database,
+                clock,
+                notifier,
+                tenant=tenant,
+                access=access,
+                is_said=False,
+                is_sole=True,
+            )
+        store = cls(database, clock, notifier)
         store._listener = Listener(store._database, listening_address(url, direct_url))
         return store
+
+    def as_tenant(self, tenant: str, *, is_sole: bool = False) -> PostgresStore:
+        return _as_tenant(
+            self._database, self.clock, self._notifier, tenant=tenant, is_sole=is_sole
+        )
 
     async def close(self) -> None:
         await self._listener.close()
@@ -143,15 +167,18 @@ class PostgresStore(
 
     async def _insert_in(self, tx: Any, rows: Sequence[JobRow]) -> list[Inserted]:
         """Insert in the caller's transaction. With a blocking connection this never waits."""
-        executor = executor_for(tx)
         with wrapped_errors():
-            async with _savepoint(executor):
+            async with self._executor_of(tx) as executor, _savepoint(executor):
                 bounds = await find_bounds(executor, rows, is_locking=False)
                 insertion = await self._insert_on(executor, rows, is_callers=True)
                 inserted = insertion.all_outcomes()
                 await keep_bounds(executor, bounds, rows, inserted)
         # Followers that miss the end of their holder are found by the next stage_jobs.
         return inserted
+
+    @asynccontextmanager
+    async def _executor_of(self, tx: Any) -> AsyncIterator[Executor]:
+        yield executor_for(tx)
 
     async def _insert_on(
         self, executor: Executor, rows: Sequence[JobRow], *, is_callers: bool = False
@@ -164,6 +191,12 @@ class PostgresStore(
             deltas = [Delta(i, members=n, pending=n) for i, n in insertion.joined.items()]
             await settle_groups(executor, deltas, self.clock.now())
         return insertion
+
+
+def _as_tenant(*args: Any, **options: Any) -> PostgresStore:
+    from windrow.queue.postgres.tenancy import TenantStore  # which is a PostgresStore itself
+
+    return TenantStore(*args, **options)
 
 
 def groups_named(rows: Sequence[JobRow], inserted: Sequence[Inserted]) -> list[str]:

@@ -79,7 +79,7 @@ from windrow.queue.sqlite.settling import settle
 from windrow.queue.sqlite.transaction import SqliteTransaction
 from windrow.queue.sqlite.watching import watch_of
 from windrow.queue.sqlite.work import PACKAGE, Work, time_now
-from windrow.queue.store import Capabilities, JobTransaction
+from windrow.queue.store import Capabilities, JobTransaction, Store
 
 T = TypeVar("T")
 
@@ -88,8 +88,9 @@ class SqliteStore:
     """A queue in one file, for the processes of one machine."""
 
     capabilities = Capabilities(
-        transactional_insert=True, reads_in_transaction=False, many_machines=False
+        transactional_insert=True, reads_in_transaction=False, many_machines=False, tenancy=False
     )
+    tenant: str | None = None
 
     def __init__(
         self, location: Location, writer: Writer, clock: Clock, notifier: Notifier | None
@@ -110,6 +111,12 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise translate(error, location.path) from error
         return cls(location, writer, clock, notifier)
+
+    def as_tenant(self, tenant: str, *, is_sole: bool = False) -> Store:
+        raise ConfigError(
+            "tenants are kept apart by Postgres: SQLite has no roles, and whoever can open its "
+            "file reads all of it"
+        )
 
     async def close(self) -> None:
         await self._writer.close()
