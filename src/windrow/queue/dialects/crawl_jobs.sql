@@ -85,6 +85,8 @@ ALTER VIEW public.crawl_jobs ALTER COLUMN max_retries SET DEFAULT 3;
 -- The expression is that of the view, to the letter: the planner knows it by nothing else. This one
 -- stands for idx_crawl_jobs_status_priority and, because few jobs run at a time, for
 -- idx_crawl_jobs_worker_heartbeat too.
+-- Each index asks that its expression is not null, which is always so: else a plan that was made while
+-- the queue was empty may go through all of one of them to find a row by its id.
 CREATE INDEX IF NOT EXISTS crawl_jobs_live ON windrow.job_live (
     (CASE WHEN state = 'ready' THEN 'pending'::public.job_status
           WHEN state = 'active' AND stop_as = 'cancelled' THEN 'cancelled'
@@ -94,7 +96,15 @@ CREATE INDEX IF NOT EXISTS crawl_jobs_live ON windrow.job_live (
           WHEN state = 'failed' THEN 'failed'
           WHEN state = 'cancelled' THEN 'cancelled'
           ELSE 'paused' END), priority DESC, created_at)
-    WHERE queue = 'crawl_jobs';
+    WHERE queue = 'crawl_jobs'
+      AND (CASE WHEN state = 'ready' THEN 'pending'::public.job_status
+          WHEN state = 'active' AND stop_as = 'cancelled' THEN 'cancelled'
+          WHEN state = 'active' AND stop_as = 'paused' THEN 'paused'
+          WHEN state IN ('active', 'waiting') THEN 'processing'
+          WHEN state = 'completed' THEN 'completed'
+          WHEN state = 'failed' THEN 'failed'
+          WHEN state = 'cancelled' THEN 'cancelled'
+          ELSE 'paused' END) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS crawl_jobs_finished ON windrow.job_finished (
     (CASE WHEN state = 'ready' THEN 'pending'::public.job_status
           WHEN state = 'active' AND stop_as = 'cancelled' THEN 'cancelled'
@@ -104,7 +114,15 @@ CREATE INDEX IF NOT EXISTS crawl_jobs_finished ON windrow.job_finished (
           WHEN state = 'failed' THEN 'failed'
           WHEN state = 'cancelled' THEN 'cancelled'
           ELSE 'paused' END), priority DESC, created_at)
-    WHERE queue = 'crawl_jobs';
+    WHERE queue = 'crawl_jobs'
+      AND (CASE WHEN state = 'ready' THEN 'pending'::public.job_status
+          WHEN state = 'active' AND stop_as = 'cancelled' THEN 'cancelled'
+          WHEN state = 'active' AND stop_as = 'paused' THEN 'paused'
+          WHEN state IN ('active', 'waiting') THEN 'processing'
+          WHEN state = 'completed' THEN 'completed'
+          WHEN state = 'failed' THEN 'failed'
+          WHEN state = 'cancelled' THEN 'cancelled'
+          ELSE 'paused' END) IS NOT NULL;
 
 -- By this the planner leaves the leaves of finished jobs out of the claim and the reaper.
 DO $$

@@ -175,6 +175,8 @@ ALTER VIEW nuq.group_crawl ALTER COLUMN ttl SET DEFAULT 86400000;
 
 -- The expressions are those of the views, to the letter: the planner knows them by nothing else. The
 -- first one serves the claim (in its order), the reaper and who asks for a status.
+-- Each index asks that its expression is not null, which is always so: else a plan that was made while
+-- the queue was empty may go through all of one of them to find a row by its id.
 CREATE INDEX IF NOT EXISTS nuq_live ON windrow.job_live (
     queue,
     (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
@@ -182,7 +184,11 @@ CREATE INDEX IF NOT EXISTS nuq_live ON windrow.job_live (
                 WHEN 'completed' THEN 'completed'
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END),
     (-greatest(priority, -2147483647)), created_at)
-    WHERE queue IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished');
+    WHERE queue IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished')
+      AND (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
+                WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
+                WHEN 'completed' THEN 'completed'
+                WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_finished ON windrow.job_finished (
     queue,
     (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
@@ -190,16 +196,24 @@ CREATE INDEX IF NOT EXISTS nuq_finished ON windrow.job_finished (
                 WHEN 'completed' THEN 'completed'
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END),
     created_at)
-    WHERE queue IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished');
+    WHERE queue IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished')
+      AND (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
+                WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
+                WHEN 'completed' THEN 'completed'
+                WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_backlog ON windrow.job_live (
     nuq.times_out_at(run_at, max_hold_seconds))
     WHERE queue = 'nuq.queue_scrape' AND max_hold_seconds IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_owner ON windrow.job_live (windrow_dialect.as_uuid(tenant))
-    WHERE queue = 'nuq.queue_scrape';
+    WHERE queue = 'nuq.queue_scrape' AND windrow_dialect.as_uuid(tenant) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_crawl_finished_live ON windrow.job_live (
-    windrow_dialect.as_uuid(substr(unique_key, 17, 36))) WHERE queue = 'nuq.queue_crawl_finished';
+    windrow_dialect.as_uuid(substr(unique_key, 17, 36)))
+    WHERE queue = 'nuq.queue_crawl_finished'
+      AND windrow_dialect.as_uuid(substr(unique_key, 17, 36)) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_crawl_finished ON windrow.job_finished (
-    windrow_dialect.as_uuid(substr(unique_key, 17, 36))) WHERE queue = 'nuq.queue_crawl_finished';
+    windrow_dialect.as_uuid(substr(unique_key, 17, 36)))
+    WHERE queue = 'nuq.queue_crawl_finished'
+      AND windrow_dialect.as_uuid(substr(unique_key, 17, 36)) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_group ON windrow.job_group (
     (CASE WHEN is_cancelled THEN 'cancelled'::nuq.group_status
           WHEN state = 'active' THEN 'active'
