@@ -29,7 +29,7 @@ async def store(dialect_url: str) -> AsyncIterator[Store]:
     try:
         yield store
         assert await tallied(store) == await counted(store)
-        await _require_true_leases(dialect_url)
+        await require_true_leases(dialect_url)
     finally:
         await store.close()
 
@@ -69,7 +69,7 @@ def reading(
     assert reading.left() == []
 
 
-async def _require_true_leases(url: str) -> None:
+async def require_true_leases(url: str) -> None:
     """Every active job has a lease, and every lease an active job."""
     connection = await asyncpg.connect(url)
     try:

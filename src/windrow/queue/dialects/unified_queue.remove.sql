@@ -1,0 +1,23 @@
+-- Undo the dialect `unified_queue`. The jobs stay in their queue.
+DROP VIEW IF EXISTS public.unified_queue CASCADE;
+DROP FUNCTION IF EXISTS windrow_dialect.insert_unified_row();
+DROP FUNCTION IF EXISTS windrow_dialect.update_unified_row();
+DROP FUNCTION IF EXISTS windrow_dialect.delete_unified_row();
+DROP FUNCTION IF EXISTS windrow_dialect.tend_unified_queue();
+DROP FUNCTION IF EXISTS windrow_dialect.repeat_unified_job(uuid);
+DROP FUNCTION IF EXISTS windrow_dialect.start_unified_job(uuid, text, text);
+DROP FUNCTION IF EXISTS windrow_dialect.unified_seconds(text);
+DROP FUNCTION IF EXISTS windrow_dialect.take_unified_key(text);
+DROP FUNCTION IF EXISTS windrow_dialect.from_iso(text);
+ALTER TABLE windrow.job_finished DROP CONSTRAINT IF EXISTS unified_queue_status;
+DROP INDEX IF EXISTS windrow.unified_queue_dequeue;
+DROP INDEX IF EXISTS windrow.unified_queue_ended;
+DROP INDEX IF EXISTS windrow.unified_queue_key;
+DROP INDEX IF EXISTS windrow.unified_queue_ended_key;
+DROP INDEX IF EXISTS windrow.unified_queue_tenant;
+DROP INDEX IF EXISTS windrow.unified_queue_ended_tenant;
+DROP INDEX IF EXISTS windrow.unified_queue_type;
+DROP INDEX IF EXISTS windrow.unified_queue_ended_type;
+DROP INDEX IF EXISTS windrow.unified_queue_id;
+DROP INDEX IF EXISTS windrow.unified_queue_ended_id;
+DROP FUNCTION IF EXISTS windrow_dialect.as_iso(timestamptz);
