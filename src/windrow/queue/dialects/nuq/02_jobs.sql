@@ -133,22 +133,21 @@ $$;
 
 CREATE OR REPLACE FUNCTION nuq.update_job() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    before nuq.queue_scrape := ROW(OLD.*);
+    before CONSTANT nuq.queue_scrape := ROW(OLD.*);
     wanted CONSTANT nuq.queue_scrape := ROW(NEW.*);
     seen CONSTANT nuq.queue_scrape := nuq.lock_and_look(TG_TABLE_NAME, OLD.id);
+    -- The end of a run, or a renewal. Its lock may have been renewed meanwhile, or its group be
+    -- cancelled: as long as it is the same lock that is no reason to refuse it. Only who takes a lock
+    -- from somebody, as the reaper, must have seen all as it is.
+    is_holders CONSTANT boolean := seen.lock = before.lock AND coalesce(
+        wanted.status = 'completed' OR wanted.lock = before.lock
+        OR (wanted.status = 'failed' AND wanted.stalls IS NOT DISTINCT FROM before.stalls), false);
     after nuq.queue_scrape;
 BEGIN
     IF wanted.id <> before.id THEN
         RAISE feature_not_supported USING MESSAGE = 'a job cannot be given another id';
     END IF;
-    -- Its holder may have renewed the lock meanwhile. That is no reason to refuse the end of the run,
-    -- or another renewal: only who takes the lock away must have seen it as it is.
-    IF seen.lock = before.lock AND (wanted.status = 'completed' OR wanted.lock = before.lock
-                                    OR (wanted.status = 'failed'
-                                        AND wanted.stalls IS NOT DISTINCT FROM before.stalls)) THEN
-        before.locked_at := seen.locked_at;
-    END IF;
-    IF seen.id IS NULL OR seen IS DISTINCT FROM before THEN
+    IF seen.id IS NULL OR (seen IS DISTINCT FROM before AND is_holders IS NOT TRUE) THEN
         RETURN NULL;
     END IF;
     IF NOT nuq.change_job(TG_TABLE_NAME, before, wanted) THEN
@@ -292,8 +291,9 @@ DECLARE
         WHEN has_stalled THEN format('crashed %s times: the lease ran out', wanted.stalls)
         ELSE coalesce(wanted.failedreason, 'failed without a reason') END;
 BEGIN
-    UPDATE windrow.job_live SET crashes = coalesce(wanted.stalls, 0)
-     WHERE id = before.id AND crashes <> coalesce(wanted.stalls, 0);
+    IF before.stalls IS DISTINCT FROM wanted.stalls THEN
+        UPDATE windrow.job_live SET crashes = coalesce(wanted.stalls, 0) WHERE id = before.id;
+    END IF;
     IF has_stalled THEN
         PERFORM windrow_dialect.note_error(
             before.id, 'crash', format('the lease ran out (worker %s)', worker))
