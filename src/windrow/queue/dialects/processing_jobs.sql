@@ -2,7 +2,7 @@
 --
 --   theirs         ours
 --   id             id
---   org_id         tenant (one that is no UUID: by UUIDv5)
+--   org_id         tenant (one that is no UUID: by UUIDv5); that of the session if it is not given
 --   call_id        headers.call_id, else payload.call_id
 --   stage          kind
 --   status         queued: ready, scheduled, or active under a lease that is over
@@ -101,6 +101,7 @@ LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     job windrow.job_live;
 BEGIN
+    NEW.org_id := coalesce(NEW.org_id, windrow_dialect.as_uuid(windrow.session_tenant()));
     IF NEW.org_id IS NULL OR NEW.call_id IS NULL OR NEW.stage IS NULL OR NEW.status IS NULL THEN
         RAISE not_null_violation
             USING MESSAGE = 'org_id, call_id, stage and status of processing_jobs are not null';

@@ -36,6 +36,8 @@ BEGIN
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO windrow_worker, windrow_tenant',
                        found.name);
         EXECUTE format('GRANT INSERT ON %s TO windrow_enqueuer', found.name);
+        -- A trigger looks whether the row is still what its statement saw.
+        EXECUTE format('GRANT SELECT ON %s TO windrow_gate', found.name);
         FOR done IN
             SELECT DISTINCT tgfoid::regprocedure::text AS name,
                    (SELECT pronamespace::regnamespace::text FROM pg_proc WHERE oid = tgfoid) AS schema
