@@ -1,4 +1,4 @@
-"""J7: row-level security by org_id, through processing_jobs and by the statements it is used with."""
+"""J7: row-level security by org_id, through processing_jobs and by its printed statements."""
 
 from __future__ import annotations
 
