@@ -14,10 +14,12 @@ import pytest
 
 from tests.builders import add, claim, completion, counts, get, get_group, make_group
 from tests.seeds.conftest import Connect
+from tests.seeds.documents import Reading, columns_of
 from windrow.queue.job import Job, JobState
 from windrow.queue.store import Store, open_store
 
 DIALECT = "crawl_jobs"
+SEED = "003"
 JOBS = 2_000
 CONNECTIONS = 8
 
@@ -124,6 +126,30 @@ async def test_columns_types_and_defaults_are_those_of_the_document(db: Any) -> 
     }
     labels = await db.fetchval("SELECT enum_range(NULL::job_status)::text[]")
     assert labels == ["pending", "processing", "completed", "failed", "cancelled", "paused"]
+
+
+async def test_documents_own_statements_run(db: Any, store: Store, reading: Reading) -> None:
+    # The extension uuid-ossp is not everywhere; of it only this one is asked for.
+    await db.execute("""
+        CREATE FUNCTION public.uuid_generate_v4() RETURNS uuid LANGUAGE sql
+        AS 'SELECT gen_random_uuid()'
+    """)
+    await reading.make_original(db)
+    printed = [
+        (
+            name,
+            type,
+            default
+            and default.replace("printed.", "").replace("uuid_generate_v4", "gen_random_uuid"),
+        )
+        for name, type, default in await columns_of(db, "printed", DIALECT)
+    ]
+    assert await columns_of(db, "public", DIALECT) == printed
+
+    job_id = await enqueue(db)
+    claiming = reading.find("SKIP LOCKED")
+    [row] = await reading.run(db, claiming, ME, my_worker_id="$1")
+    assert (row["id"], row["status"], row["worker_id"]) == (job_id, "processing", ME)
 
 
 # A. The producer

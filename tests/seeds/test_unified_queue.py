@@ -876,3 +876,11 @@ async def test_row_is_found_by_its_id_on_postgres(filled: Db) -> None:
     )
     assert "unified_queue_id" in steps
     assert not re.search(r"Seq Scan on job_(live|finished_03)", steps)
+
+
+@pytest.mark.parametrize("kind", ["postgres"], indirect=True)
+async def test_row_is_found_by_its_id_by_a_plan_made_while_the_queue_was_empty(db: Db) -> None:
+    steps = await plan(db, "SELECT * FROM unified_queue WHERE queue_id = 'x'")
+
+    assert "Index Scan using unified_queue_id on job_live" in steps
+    assert "Seq Scan" not in steps

@@ -139,7 +139,8 @@ BEGIN
 EXCEPTION WHEN duplicate_object THEN NULL;
 END $$;
 
-CREATE OR REPLACE FUNCTION windrow_dialect.insert_crawl_job() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION windrow_dialect.insert_crawl_job() RETURNS trigger
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     is_done CONSTANT boolean := NEW.status IN ('completed', 'failed', 'cancelled');
 BEGIN
@@ -244,7 +245,8 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION windrow_dialect.update_crawl_job() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION windrow_dialect.update_crawl_job() RETURNS trigger
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     job CONSTANT windrow.job_live := windrow_dialect.lock_job(OLD.id);
     now_there public.crawl_jobs;
@@ -332,7 +334,8 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION windrow_dialect.delete_crawl_job() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION windrow_dialect.delete_crawl_job() RETURNS trigger
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     job CONSTANT windrow.job_live := windrow_dialect.lock_job(OLD.id);
     now_there public.crawl_jobs;

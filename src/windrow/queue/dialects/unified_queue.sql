@@ -103,40 +103,53 @@ ALTER VIEW public.unified_queue ALTER COLUMN max_retries SET DEFAULT 3;
 ALTER VIEW public.unified_queue ALTER COLUMN branch SET DEFAULT 'main';
 ALTER VIEW public.unified_queue ALTER COLUMN metadata SET DEFAULT '{}';
 
--- In place of the seven. The expressions are those of the view, to the letter.
+-- In place of the seven. The expressions are those of the view, to the letter. Each index asks that its
+-- expression is not null, which is always so: else a plan that was made while the queue was empty may go
+-- through all of one of them to find a row by its id.
 -- dequeue; and lease_expiry and worker, because few jobs run at a time:
 CREATE INDEX IF NOT EXISTS unified_queue_dequeue ON windrow.job_live (
     (CASE WHEN state IN ('ready', 'scheduled') THEN 'pending'
           WHEN state = 'completed' THEN 'done'
           WHEN state IN ('failed', 'cancelled') THEN 'failed'
           ELSE 'in_progress' END), priority DESC, windrow_dialect.as_iso(created_at))
-    WHERE queue = 'unified_queue';
+    WHERE queue = 'unified_queue'
+      AND (CASE WHEN state IN ('ready', 'scheduled') THEN 'pending'
+                WHEN state = 'completed' THEN 'done'
+                WHEN state IN ('failed', 'cancelled') THEN 'failed'
+                ELSE 'in_progress' END) IS NOT NULL;
 -- failed:
 CREATE INDEX IF NOT EXISTS unified_queue_ended ON windrow.job_finished (
     (CASE WHEN state IN ('ready', 'scheduled') THEN 'pending'
           WHEN state = 'completed' THEN 'done'
           WHEN state IN ('failed', 'cancelled') THEN 'failed'
-          ELSE 'in_progress' END)) WHERE queue = 'unified_queue';
+          ELSE 'in_progress' END))
+    WHERE queue = 'unified_queue'
+      AND (CASE WHEN state IN ('ready', 'scheduled') THEN 'pending'
+                WHEN state = 'completed' THEN 'done'
+                WHEN state IN ('failed', 'cancelled') THEN 'failed'
+                ELSE 'in_progress' END) IS NOT NULL;
 -- idempotency:
 CREATE INDEX IF NOT EXISTS unified_queue_key ON windrow.job_live (
-    (coalesce(unique_key, 'windrow:' || id::text))) WHERE queue = 'unified_queue';
+    (coalesce(unique_key, 'windrow:' || id::text)))
+    WHERE queue = 'unified_queue' AND coalesce(unique_key, 'windrow:' || id::text) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS unified_queue_ended_key ON windrow.job_finished (
-    (coalesce(unique_key, 'windrow:' || id::text))) WHERE queue = 'unified_queue';
+    (coalesce(unique_key, 'windrow:' || id::text)))
+    WHERE queue = 'unified_queue' AND coalesce(unique_key, 'windrow:' || id::text) IS NOT NULL;
 -- collection_tenant, by the tenant:
 CREATE INDEX IF NOT EXISTS unified_queue_tenant ON windrow.job_live ((coalesce(tenant, '')))
-    WHERE queue = 'unified_queue';
+    WHERE queue = 'unified_queue' AND coalesce(tenant, '') IS NOT NULL;
 CREATE INDEX IF NOT EXISTS unified_queue_ended_tenant ON windrow.job_finished ((coalesce(tenant, '')))
-    WHERE queue = 'unified_queue';
+    WHERE queue = 'unified_queue' AND coalesce(tenant, '') IS NOT NULL;
 -- item_type:
 CREATE INDEX IF NOT EXISTS unified_queue_type ON windrow.job_live (split_part(kind, '.', 1))
-    WHERE queue = 'unified_queue';
+    WHERE queue = 'unified_queue' AND split_part(kind, '.', 1) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS unified_queue_ended_type ON windrow.job_finished (split_part(kind, '.', 1))
-    WHERE queue = 'unified_queue';
+    WHERE queue = 'unified_queue' AND split_part(kind, '.', 1) IS NOT NULL;
 -- The primary key, which is text here.
 CREATE INDEX IF NOT EXISTS unified_queue_id ON windrow.job_live ((id::text))
-    WHERE queue = 'unified_queue';
+    WHERE queue = 'unified_queue' AND id::text IS NOT NULL;
 CREATE INDEX IF NOT EXISTS unified_queue_ended_id ON windrow.job_finished ((id::text))
-    WHERE queue = 'unified_queue';
+    WHERE queue = 'unified_queue' AND id::text IS NOT NULL;
 
 -- By this the planner leaves the leaves of finished jobs out of the dequeue and the stale leases.
 DO $$
@@ -218,7 +231,8 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION windrow_dialect.insert_unified_row() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION windrow_dialect.insert_unified_row() RETURNS trigger
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     due CONSTANT timestamptz := windrow_dialect.from_iso(NEW.lease_until);
     job_id uuid;
@@ -337,7 +351,8 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION windrow_dialect.update_unified_row() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION windrow_dialect.update_unified_row() RETURNS trigger
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     job_id CONSTANT uuid := OLD.queue_id;
     job CONSTANT windrow.job_live := windrow_dialect.lock_job(job_id);
@@ -441,7 +456,8 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION windrow_dialect.delete_unified_row() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION windrow_dialect.delete_unified_row() RETURNS trigger
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     job CONSTANT windrow.job_live := windrow_dialect.lock_job(OLD.queue_id::uuid);
     now_there public.unified_queue;
