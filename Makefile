@@ -43,7 +43,13 @@ test: $(STAMP) ## Run all tests (ARGS='-k lease' picks some, WORKERS=4 uses more
 demo: $(STAMP) ## Show Windrow at work
 	$(BIN)/windrow demo
 
-bench: $(STAMP) ## Measure throughput and latency
+PEERS := .venv/.peers
+
+$(PEERS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+bench: $(PEERS) ## Measure beside the floor and the peers (ARGS='--no-peers --rounds 1' is shorter)
 	$(BIN)/python -m bench $(ARGS)
 
 serve: ## (not there yet) Run the server

@@ -1,16 +1,25 @@
-"""The floor on Postgres: a three-column table, claim 100 by UPDATE, finish 100 by UPDATE."""
+"""The floor on Postgres: a three-column table, claimed by UPDATE and finished by UPDATE, over one
+connection; 100 at a time (the "UPDATE floor") and one at a time."""
 
 from __future__ import annotations
 
-import time
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import asyncpg
+import psycopg
+
+from bench.contestant import StoreName, payload_text
+from bench.record import note_many
 
 SCHEMA = """
-DROP TABLE IF EXISTS floor;
 CREATE TABLE floor (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, state text, payload jsonb);
 CREATE INDEX floor_ready ON floor (id) WHERE state = 'ready';
 """
+INSERT = "INSERT INTO floor (state, payload) VALUES ('ready', $1)"
 CLAIM = """
 UPDATE floor SET state = 'active'
 WHERE id = ANY (ARRAY (
@@ -18,23 +27,76 @@ WHERE id = ANY (ARRAY (
 RETURNING id, payload
 """
 FINISH = "UPDATE floor SET state = 'completed' WHERE id = ANY ($1::bigint[])"
+LEFT = "SELECT count(*) FROM floor WHERE state <> 'completed'"
+OCCUPY = """
+UPDATE floor SET state = 'active'
+WHERE id IN (SELECT id FROM floor WHERE state = 'ready' ORDER BY id DESC LIMIT $1)
+"""
+IDLE = 0.002  # seconds between two looks at an empty table
 
 
-async def fill(connection: asyncpg.Connection, jobs: int, payload: str) -> float:
-    """Insert by COPY; seconds."""
-    await connection.execute(SCHEMA)
-    began = time.perf_counter()
-    rows = [("ready", payload)] * jobs
-    await connection.copy_records_to_table("floor", records=rows, columns=("state", "payload"))
-    took = time.perf_counter() - began
-    await connection.execute("ANALYZE floor")
-    return took
+@dataclass
+class FloorProducer:
+    connection: asyncpg.Connection
+
+    async def one(self, number: int) -> None:
+        await self.connection.execute(INSERT, payload_text(number))
+
+    async def many(self, numbers: Sequence[int]) -> None:
+        rows = [("ready", payload_text(number)) for number in numbers]
+        await self.connection.copy_records_to_table(
+            "floor", records=rows, columns=("state", "payload")
+        )
 
 
-async def drain(connection: asyncpg.Connection, batch: int) -> float:
-    """Claim and finish until nothing is ready; seconds."""
-    claim, finish = await connection.prepare(CLAIM), await connection.prepare(FINISH)
-    began = time.perf_counter()
-    while rows := await claim.fetch(batch):
-        await finish.fetch([row["id"] for row in rows])
-    return time.perf_counter() - began
+@dataclass
+class Floor:
+    name: str
+    batch: int
+    store: StoreName = "postgres"
+    packages: Sequence[str] = ("asyncpg",)
+    has_bulk: bool = True
+
+    @property
+    def settings(self) -> str:
+        return f"COPY in; claim {self.batch} + UPDATE {self.batch}, one connection"
+
+    async def setup(self, url: str) -> None:
+        connection = await asyncpg.connect(url)
+        await connection.execute(SCHEMA)
+        await connection.close()
+
+    @asynccontextmanager
+    async def produce(self, url: str) -> AsyncIterator[FloorProducer]:
+        connection = await asyncpg.connect(url)
+        try:
+            yield FloorProducer(connection)
+        finally:
+            await connection.close()
+
+    def work(self, url: str) -> None:
+        asyncio.run(self._drain(url))
+
+    async def _drain(self, url: str) -> None:
+        connection = await asyncpg.connect(url)
+        claim, finish = await connection.prepare(CLAIM), await connection.prepare(FINISH)
+        while True:
+            rows = await claim.fetch(self.batch)
+            if not rows:
+                await asyncio.sleep(IDLE)
+                continue
+            note_many([json.loads(row["payload"])["n"] for row in rows])
+            await finish.fetch([row["id"] for row in rows])
+
+    def left(self, url: str) -> int:
+        with psycopg.connect(url) as connection:
+            return connection.execute(LEFT).fetchone()[0]
+
+    async def occupy(self, url: str, jobs: int) -> None:
+        """Take so many of the last jobs into work, and leave them there."""
+        connection = await asyncpg.connect(url)
+        await connection.execute(OCCUPY, jobs)
+        await connection.close()
+
+
+CONTESTANTS = [Floor("floor postgres", 100), Floor("floor postgres, one at a time", 1)]

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bench.__main__ import DURABLE
+from bench.beds import DURABLE
 from tests.postgres_server import PostgresServer
 from windrow import Queue
 

@@ -20,7 +20,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from bench.__main__ import DURABLE, PAYLOAD
+from bench.beds import DURABLE
+from bench.contestant import payload
 from tests.postgres_server import PostgresServer
 from windrow import Queue
 
@@ -101,7 +102,7 @@ def produce(url: str) -> None:
     """What the other process does: an insert for each line."""
     with Queue.sync(url) as queue:
         for _ in sys.stdin:
-            queue.enqueue("noop", json.loads(PAYLOAD), queue="bench")
+            queue.enqueue("noop", payload(0), queue="bench")
             print(time.monotonic(), flush=True)
 
 

@@ -141,8 +141,11 @@ class PostgresServer:
         self,
         binaries: PostgresBinaries | None = None,
         settings: Mapping[str, str] = TEST_SETTINGS,
+        parent: Path | None = None,
     ) -> None:
+        """`parent` is where its folder is made; else in memory, if there is room."""
         self.folder: Path | None = None
+        self._parent = parent
         self.port = 0
         self._binaries = binaries
         self._settings = settings
@@ -193,7 +196,9 @@ class PostgresServer:
         )
 
     def _make_folder(self) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="windrow-postgres-", dir=_fast_folder()))
+        folder = Path(
+            tempfile.mkdtemp(prefix="windrow-postgres-", dir=self._parent or _fast_folder())
+        )
         self._give_away(folder)
         return folder
 

@@ -8,6 +8,7 @@ import typer
 
 from windrow import __version__
 from windrow.cli import (
+    bench,
     db,
     demo,
     doctor,
@@ -33,6 +34,7 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(limits.app, name="limits")
 app.add_typer(queues.app, name="queues")
 app.add_typer(schedules.app, name="schedules")
+app.command("bench", context_settings=bench.CONTEXT)(bench.bench)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("events")(events.events)

@@ -1,0 +1,1 @@
+"""Other job queues, each in the configuration that its own documentation calls fast."""
