@@ -285,6 +285,26 @@ async def test_j1_stale_lock_is_refused_even_when_it_was_true_as_the_statement_b
     assert (row["status"], row["locked_by"]) == ("processing", "new")
 
 
+async def test_j1_end_of_a_run_is_taken_while_its_own_heartbeat_commits(
+    db: Any, connect: Connect, store: Store
+) -> None:
+    job_id = await enqueue(db)
+    await take(db, "w1")
+    other = await connect()
+    transaction = other.transaction()
+    await transaction.start()
+    await other.execute(
+        "update processing_jobs set locked_at = now() where id = $1 and locked_by = 'w1'", job_id
+    )
+
+    ending = asyncio.ensure_future(db.execute(COMPLETE, job_id))
+    await _until_waiting(other)
+    await transaction.commit()
+
+    assert await ending == "UPDATE 1"
+    assert await state(store, job_id) is JobState.COMPLETED
+
+
 async def test_j1_late_failure_does_not_wake_a_job_that_is_done(db: Any, store: Store) -> None:
     job_id = await enqueue(db)
     await take(db)

@@ -11,7 +11,8 @@ what is still on its way, so that they cannot end before all of it has come.
 
 Steps travel with their job. Workers, leaders and sleepers do not move:
 they tell the database they are on that they are there. Nor do events: a cursor is a place in the
-stream of its own database, and what is moved is no news to those who follow either.
+stream of its own database, and what is moved is no news to those who follow either. Dialects are
+installed where they are wanted; their jobs are jobs and move.
 """
 
 from __future__ import annotations

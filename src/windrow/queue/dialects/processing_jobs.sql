@@ -158,6 +158,11 @@ BEGIN
     END IF;
     -- What the statement saw may be older than what it waited for.
     SELECT * INTO shown FROM public.processing_jobs AS one WHERE one.id = OLD.id;
+    IF shown.status = 'processing' AND shown.locked_by = OLD.locked_by THEN
+        -- The same run: its worker renewed the lock meanwhile. A later run has another attempt.
+        shown.locked_at := OLD.locked_at;
+        shown.updated_at := OLD.updated_at;
+    END IF;
     IF shown IS DISTINCT FROM OLD THEN
         RETURN NULL;
     END IF;

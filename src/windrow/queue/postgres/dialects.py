@@ -29,6 +29,24 @@ _PLANNING: Final = (
     "SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off "
     "SET enable_bitmapscan = off"
 )
+# What was left of an earlier version under a name would make its calls ambiguous. Functions that
+# something is built on (a trigger, an index) stay, and are replaced.
+_DROP_FUNCTIONS: Final = """
+    DO $$
+    DECLARE
+        known regprocedure;
+    BEGIN
+        FOR known IN SELECT oid FROM pg_catalog.pg_proc
+                      WHERE pronamespace = 'windrow_dialect'::regnamespace
+        LOOP
+            BEGIN
+                EXECUTE format('DROP FUNCTION %s', known);
+            EXCEPTION WHEN dependent_objects_still_exist THEN
+                CONTINUE;
+            END;
+        END LOOP;
+    END $$
+"""
 _DROP_SHARED: Final = "DROP SCHEMA IF EXISTS windrow_dialect CASCADE"
 
 
@@ -39,6 +57,7 @@ class Dialects(Schema):
         async with self._database.connection() as connection, connection.transaction():
             await connection.execute(LOCK)
             is_new = name not in await _installed(connection)
+            await self._bring_up_to_date(connection)
             await self._install(connection, dialect)
         return is_new
 
@@ -67,11 +86,19 @@ class Dialects(Schema):
         applied = await super().migrate()
         async with self._database.connection() as connection, connection.transaction():
             await connection.execute(LOCK)
-            for name, row in (await _installed(connection)).items():
-                if not _described(name, row).is_current and name in dialect_names("postgres"):
+            updated = await self._bring_up_to_date(connection)
+        return applied + [f"dialect {name}" for name in updated]
+
+    async def _bring_up_to_date(self, connection: Any) -> list[str]:
+        """All that are installed at once: they share functions, which may look different now."""
+        installed = await _installed(connection)
+        outdated = [name for name, row in installed.items() if not _described(name, row).is_current]
+        if outdated:
+            await connection.execute(_DROP_FUNCTIONS)
+            for name in installed:
+                if name in dialect_names("postgres"):
                     await self._install(connection, find(name))
-                    applied.append(f"dialect {name}")
-        return applied
+        return outdated
 
     async def _install(self, connection: Any, dialect: Dialect) -> None:
         await connection.execute(dialect.install)

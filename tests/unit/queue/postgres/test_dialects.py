@@ -87,8 +87,13 @@ async def test_all_dialects_live_side_by_side(store: Store, db: Any, url: str) -
 async def test_dialect_of_an_earlier_windrow_is_brought_up_to_date_by_migrating(
     store: Store, db: Any
 ) -> None:
+    """Functions that had other parameters then are not left beside those of the same names."""
     await store.install_dialect("processing_jobs")
     await db.execute("UPDATE windrow.dialect SET version = 'earlier'")
+    await db.execute(
+        "CREATE FUNCTION windrow_dialect.lock_job(job_id uuid, is_strict boolean DEFAULT true) "
+        "RETURNS windrow.job_live LANGUAGE sql AS 'SELECT NULL::windrow.job_live'"
+    )
     [found] = [one for one in await store.list_dialects() if one.name == "processing_jobs"]
     assert not found.is_current
 
@@ -97,6 +102,8 @@ async def test_dialect_of_an_earlier_windrow_is_brought_up_to_date_by_migrating(
     [found] = [one for one in await store.list_dialects() if one.name == "processing_jobs"]
     assert found.is_current
     assert await store.migrate() == []
+    count = "SELECT count(*) FROM pg_proc WHERE proname = 'lock_job'"
+    assert await db.fetchval(count) == 1
 
 
 async def test_nothing_is_installed_over_a_table_of_the_same_name(
