@@ -65,7 +65,9 @@ BEGIN
         SELECT at, 'job.created', state, name, 'pgmq', array_agg(id) FROM inserted GROUP BY state
     )
     SELECT seq FROM inserted ORDER BY seq;
-    PERFORM windrow_dialect.keep_bound(name);
+    IF EXISTS (SELECT FROM windrow.queue WHERE queue.name = queue_name AND max_depth IS NOT NULL) THEN
+        PERFORM windrow_dialect.keep_bound(name);
+    END IF;
 END
 $$;
 
@@ -339,41 +341,47 @@ $$;
 -- Messages by their numbers, locked, in the order of their ids. With `reads`, only one that has been read
 -- so many times and not since.
 CREATE OR REPLACE FUNCTION pgmq._lock(name text, numbers bigint[], reads integer DEFAULT NULL)
-RETURNS SETOF windrow.job_live LANGUAGE plpgsql
+RETURNS uuid[] LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off AS $$
 BEGIN
-    RETURN QUERY
-    SELECT * FROM windrow.job_live AS job
-     WHERE job.queue = name AND abs(job.seq) = ANY (numbers) AND job.state <> 'waiting'
-       AND (reads IS NULL OR job.runs = reads)
-     ORDER BY job.id
-       FOR UPDATE;
+    RETURN ARRAY(SELECT job.id
+                   FROM windrow.job_live AS job
+                  WHERE job.queue = name AND abs(job.seq) = ANY (numbers)
+                    AND job.state <> 'waiting' AND (reads IS NULL OR job.runs = reads)
+                  ORDER BY job.id
+                    FOR UPDATE);
 END
 $$;
 
--- Whether nothing more follows from the end of a job.
-CREATE OR REPLACE FUNCTION pgmq._is_plain(job windrow.job_live) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT job.group_id IS NULL AND job.root_of IS NULL AND job.unique_key IS NULL
+-- The leases under which messages are read.
+CREATE OR REPLACE FUNCTION pgmq._tokens(ids uuid[]) RETURNS uuid[] LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+BEGIN
+    RETURN ARRAY(SELECT DISTINCT job.lease FROM windrow.job_live AS job
+                  WHERE job.id = ANY (ids) AND job.state = 'active');
+END
 $$;
 
--- Remove leases that hold nothing any more.
+-- Remove leases that hold nothing any more. The CASE keeps the question to one lease at a time: as a join
+-- it could be planned over all jobs.
 CREATE OR REPLACE FUNCTION pgmq._end_leases(tokens uuid[]) RETURNS void LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off AS $$
 BEGIN
     DELETE FROM windrow.lease
      WHERE lease.token = ANY (tokens)
-       AND NOT EXISTS (SELECT FROM windrow.job_live AS job
-                        WHERE job.id = ANY (lease.job_ids) AND job.lease = lease.token
-                          AND job.state = 'active');
+       AND CASE WHEN cardinality(lease.job_ids) = 0 THEN true
+                ELSE NOT EXISTS (SELECT FROM windrow.job_live AS job
+                                  WHERE job.id = ANY (lease.job_ids) AND job.lease = lease.token
+                                    AND job.state = 'active') END;
 END
 $$;
 
 -- Complete messages that are locked, and keep them as long as their queue says: for ever by default. They
--- forget their lease: whoever holds one of another worker finds it lost.
-CREATE OR REPLACE FUNCTION pgmq._archive(name text, jobs windrow.job_live[]) RETURNS void
+-- forget their lease: whoever holds one of another worker finds it lost. Returns their numbers.
+CREATE OR REPLACE FUNCTION pgmq._archive(name text, ids uuid[]) RETURNS SETOF bigint
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off AS $$
@@ -381,11 +389,15 @@ DECLARE
     at CONSTANT timestamptz := clock_timestamp();
     keep CONSTANT bigint := coalesce(
         (SELECT completed_seconds FROM windrow.queue WHERE queue.name = _archive.name), -1);
-    plain CONSTANT uuid[] := ARRAY(SELECT id FROM unnest(jobs) AS job WHERE pgmq._is_plain(job));
-    one uuid;
+    tokens CONSTANT uuid[] := pgmq._tokens(ids);
+    one record;
 BEGIN
+    RETURN QUERY
     WITH gone AS (
-        DELETE FROM windrow.job_live AS job WHERE job.id = ANY (plain) RETURNING job.*
+        DELETE FROM windrow.job_live AS job
+         WHERE job.id = ANY (ids)
+           AND job.group_id IS NULL AND job.root_of IS NULL AND job.unique_key IS NULL
+        RETURNING job.*
     ),
     moved AS (
         INSERT INTO windrow.job_finished (
@@ -403,110 +415,134 @@ BEGIN
         SELECT at, 'job.finished', 'completed', name, kind, tenant, array_agg(id)
           FROM gone
          GROUP BY kind, tenant
+    ),
+    tallied AS (
+        INSERT INTO windrow.tally (n, queue, state)
+        SELECT -count(*), name, state FROM gone GROUP BY state
+         UNION ALL
+        SELECT count(*), name, 'completed' FROM gone HAVING count(*) > 0
     )
-    INSERT INTO windrow.tally (n, queue, state)
-    SELECT -count(*), name, state FROM gone GROUP BY state
-     UNION ALL
-    SELECT count(*), name, 'completed' FROM gone HAVING count(*) > 0;
-    PERFORM pgmq._end_leases(ARRAY(SELECT DISTINCT lease FROM unnest(jobs) WHERE state = 'active'));
+    SELECT seq FROM gone ORDER BY seq;
+    PERFORM pgmq._end_leases(tokens);
 
-    FOR one IN SELECT id FROM unnest(jobs) AS job WHERE NOT pgmq._is_plain(job) LOOP
-        PERFORM windrow_dialect.finish_job(one, 'completed');
+    FOR one IN SELECT id, seq FROM windrow.job_live AS job WHERE job.id = ANY (ids) LOOP
+        PERFORM windrow_dialect.finish_job(one.id, 'completed');
         UPDATE windrow.job_finished
            SET lease = NULL,
                leaf = CASE WHEN group_id IS NULL THEN 0 ELSE leaf END,
                expires_at = CASE WHEN group_id IS NOT NULL THEN expires_at
                                  WHEN keep = -1 THEN 'infinity'
                                  ELSE finished_at + keep * interval '1 second' END
-         WHERE id = one;
+         WHERE id = one.id;
+        RETURN NEXT one.seq;
     END LOOP;
 END
 $$;
 
--- Remove messages that are locked, without a trace but for the number of those that are gone.
-CREATE OR REPLACE FUNCTION pgmq._delete(name text, jobs windrow.job_live[]) RETURNS void
+-- Remove messages that are locked, without a trace but for the number of those that are gone. Returns
+-- their numbers.
+CREATE OR REPLACE FUNCTION pgmq._delete(name text, ids uuid[]) RETURNS SETOF bigint
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off AS $$
 DECLARE
-    plain CONSTANT uuid[] := ARRAY(SELECT id FROM unnest(jobs) AS job WHERE pgmq._is_plain(job));
-    one uuid;
+    tokens CONSTANT uuid[] := pgmq._tokens(ids);
+    one record;
 BEGIN
+    RETURN QUERY
     WITH gone AS (
-        DELETE FROM windrow.job_live AS job WHERE job.id = ANY (plain) RETURNING job.state
+        DELETE FROM windrow.job_live AS job
+         WHERE job.id = ANY (ids)
+           AND job.group_id IS NULL AND job.root_of IS NULL AND job.unique_key IS NULL
+        RETURNING job.id, job.seq, job.state
     ),
     unstored AS (
-        DELETE FROM windrow.job_payload WHERE id = ANY (plain)
+        DELETE FROM windrow.job_payload WHERE id = ANY (ARRAY(SELECT gone.id FROM gone))
     ),
     forgotten AS (
-        DELETE FROM windrow.job_error WHERE job_id = ANY (plain)
+        DELETE FROM windrow.job_error WHERE job_id = ANY (ARRAY(SELECT gone.id FROM gone))
     ),
     unstepped AS (
-        DELETE FROM windrow.job_step WHERE job_id = ANY (plain)
+        DELETE FROM windrow.job_step WHERE job_id = ANY (ARRAY(SELECT gone.id FROM gone))
     ),
     unreported AS (
-        DELETE FROM windrow.job_progress WHERE id = ANY (plain)
+        DELETE FROM windrow.job_progress WHERE id = ANY (ARRAY(SELECT gone.id FROM gone))
+    ),
+    tallied AS (
+        INSERT INTO windrow.tally (n, queue, state)
+        SELECT -count(*), name, state FROM gone GROUP BY state
+    ),
+    counted AS (
+        INSERT INTO pgmq.gone (n, queue_name) SELECT count(*), name FROM gone HAVING count(*) > 0
     )
-    INSERT INTO windrow.tally (n, queue, state)
-    SELECT -count(*), name, state FROM gone GROUP BY state;
-    PERFORM pgmq._end_leases(ARRAY(SELECT DISTINCT lease FROM unnest(jobs) WHERE state = 'active'));
-    FOR one IN SELECT id FROM unnest(jobs) AS job WHERE NOT pgmq._is_plain(job) LOOP
-        PERFORM windrow_dialect.delete_job(one);
+    SELECT seq FROM gone ORDER BY seq;
+    PERFORM pgmq._end_leases(tokens);
+
+    FOR one IN SELECT id, seq FROM windrow.job_live AS job WHERE job.id = ANY (ids) LOOP
+        PERFORM windrow_dialect.delete_job(one.id);
+        INSERT INTO pgmq.gone (n, queue_name) VALUES (1, name);
+        RETURN NEXT one.seq;
     END LOOP;
-    INSERT INTO pgmq.gone (n, queue_name) VALUES (cardinality(jobs), name);
 END
 $$;
 
 -- Make locked messages visible from `vt` on. One that a worker of Windrow runs stays with it until then.
-CREATE OR REPLACE FUNCTION pgmq._set_vt(name text, jobs windrow.job_live[], vt timestamptz)
-RETURNS void LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION pgmq._set_vt(name text, ids uuid[], vt timestamptz) RETURNS void
+LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off AS $$
 DECLARE
     at CONSTANT timestamptz := clock_timestamp();
     is_later CONSTANT boolean := vt > at;
-    ours CONSTANT uuid[] := ARRAY(
-        SELECT job.id FROM unnest(jobs) AS job
-         WHERE job.state = 'active'
-           AND coalesce((SELECT worker = 'pgmq' FROM windrow.lease WHERE token = job.lease), true));
     new_token CONSTANT uuid := pgmq._token(name, vt, substring(uuid_send(gen_random_uuid()) FROM 11));
-    one windrow.job_live;
+    ours uuid[];
+    former uuid[];
+    one uuid;
 BEGIN
-    -- Read, and to be kept longer or shorter: a lease of their own.
-    IF is_later AND ours <> '{}' THEN
-        INSERT INTO windrow.lease (token, claimed_at, expires_at, seconds, worker, job_ids)
-        VALUES (new_token, at, vt, ceil(date_part('epoch', vt - at)), 'pgmq', ours);
-        UPDATE windrow.job_live SET lease = new_token WHERE id = ANY (ours);
-        PERFORM pgmq._end_leases(ARRAY(SELECT lease FROM unnest(jobs) WHERE id = ANY (ours)));
-    END IF;
-    -- Run by a worker of Windrow: its lease, which may be for other jobs too, is never made shorter.
-    IF is_later THEN
-        UPDATE windrow.lease SET expires_at = greatest(lease.expires_at, vt)
-         WHERE lease.token = ANY (ARRAY(SELECT job.lease FROM unnest(jobs) AS job
-                                         WHERE job.state = 'active' AND job.id <> ALL (ours)));
-    ELSE
-        FOR one IN SELECT * FROM unnest(jobs) AS job WHERE job.state = 'active' LOOP
-            PERFORM windrow_dialect.return_job(one.id, vt);
-            PERFORM windrow_dialect.forget_lease(one.id, NULL);
-        END LOOP;
-    END IF;
     -- Not read.
-    WITH moved AS (
+    WITH former AS MATERIALIZED (
+        SELECT id, state FROM windrow.job_live WHERE id = ANY (ids) AND state <> 'active'
+    ),
+    moved AS (
         UPDATE windrow.job_live AS job
            SET run_at = vt,
                state = CASE WHEN job.state = 'paused' OR job.is_follower THEN job.state
                             WHEN is_later THEN 'scheduled'
                             WHEN job.limit_keys IS NOT NULL AND job.state <> 'ready' THEN 'held'
                             ELSE 'ready' END
-         WHERE job.id = ANY (ARRAY(SELECT id FROM unnest(jobs) WHERE state <> 'active'))
+         WHERE job.id = ANY (ARRAY(SELECT former.id FROM former))
         RETURNING job.id, job.state
     )
     INSERT INTO windrow.tally (n, queue, state)
-    SELECT step, name, state
+    SELECT step, name, change.state
       FROM (SELECT former.state AS before, moved.state AS after, count(*) AS n
-              FROM moved JOIN unnest(jobs) AS former USING (id)
+              FROM moved JOIN former USING (id)
              WHERE former.state <> moved.state
              GROUP BY former.state, moved.state) AS move
      CROSS JOIN LATERAL (VALUES (-n, before), (n, after)) AS change (step, state);
+    IF NOT is_later THEN
+        FOR one IN SELECT id FROM windrow.job_live WHERE id = ANY (ids) AND state = 'active' LOOP
+            PERFORM windrow_dialect.return_job(one, vt);
+            PERFORM windrow_dialect.forget_lease(one, NULL);
+        END LOOP;
+        RETURN;
+    END IF;
+    -- Run by a worker of Windrow: its lease, which may be for other jobs too, is never made shorter.
+    UPDATE windrow.lease SET expires_at = greatest(lease.expires_at, vt)
+     WHERE lease.token = ANY (ARRAY(SELECT job.lease FROM windrow.job_live AS job
+                                     WHERE job.id = ANY (ids) AND job.state = 'active'))
+       AND lease.worker <> 'pgmq';
+    -- Read here: a lease of their own, and the former ones go when they hold nothing any more.
+    ours := ARRAY(SELECT job.id FROM windrow.job_live AS job
+                   WHERE job.id = ANY (ids) AND job.state = 'active'
+                     AND (SELECT lease.worker = 'pgmq' FROM windrow.lease
+                           WHERE lease.token = job.lease));
+    IF ours <> '{}' THEN
+        former := pgmq._tokens(ours);
+        INSERT INTO windrow.lease (token, claimed_at, expires_at, seconds, worker, job_ids)
+        VALUES (new_token, at, vt, ceil(date_part('epoch', vt - at)), 'pgmq', ours);
+        UPDATE windrow.job_live SET lease = new_token WHERE id = ANY (ours);
+        PERFORM pgmq._end_leases(former);
+    END IF;
 END
 $$;

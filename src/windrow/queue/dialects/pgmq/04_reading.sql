@@ -37,24 +37,19 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY SELECT * FROM pgmq._show(ids);
-    PERFORM pgmq._delete(queue_name, ARRAY(
-        SELECT job FROM windrow.job_live AS job WHERE job.id = ANY (ids)));
+    PERFORM pgmq._delete(queue_name, ids);
 END
 $$;
 
 CREATE OR REPLACE FUNCTION pgmq.set_vt(queue_name text, msg_ids bigint[], vt timestamptz)
 RETURNS SETOF pgmq.message_record LANGUAGE plpgsql AS $$
 DECLARE
-    jobs windrow.job_live[];
+    ids uuid[];
 BEGIN
     PERFORM pgmq._require_queue(queue_name);
-    jobs := ARRAY(SELECT job FROM pgmq._lock(queue_name, msg_ids) AS job);
-    IF cardinality(jobs) = 0 THEN
-        RETURN;
-    END IF;
-    PERFORM pgmq._set_vt(queue_name, jobs, vt);
-    RETURN QUERY
-    SELECT * FROM pgmq._show(ARRAY(SELECT id FROM unnest(jobs) ORDER BY seq));
+    ids := pgmq._lock(queue_name, msg_ids);
+    PERFORM pgmq._set_vt(queue_name, ids, vt);
+    RETURN QUERY SELECT * FROM pgmq._show(ids) AS shown ORDER BY shown.msg_id;
 END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.set_vt(queue_name text, msg_ids bigint[], vt integer)

@@ -2,26 +2,49 @@
 -- have none are one group. A group is read from only while its first message is visible: while that one
 -- is being worked on, those behind it wait. Who reads a group holds it until the transaction ends.
 
--- The live messages of a queue, with their groups, first to last.
-CREATE OR REPLACE FUNCTION pgmq._grouped(name text)
-RETURNS TABLE (id uuid, seq bigint, state text, fifo text) LANGUAGE sql AS $$
-    SELECT job.id, job.seq, job.state,
-           coalesce((SELECT stored.headers ->> 'x-pgmq-group'
-                       FROM windrow.job_payload AS stored WHERE stored.id = job.id),
-                    '_default_fifo_group')
-      FROM windrow.job_live AS job
-     WHERE job.queue = name AND job.state <> 'waiting'
-     ORDER BY abs(job.seq)
+-- The visible messages of groups whose first message is visible, among the first `size` of a queue: each
+-- with its group, the number of the group's first, and its place in the group.
+CREATE OR REPLACE FUNCTION pgmq._line(name text, size bigint)
+RETURNS TABLE (id uuid, fifo text, head bigint, place bigint) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+BEGIN
+    RETURN QUERY
+    SELECT placed.id, placed.fifo, placed.head, placed.place
+      FROM (SELECT message.id, message.fifo, message.state,
+                   first_value(message.seq) OVER line AS head,
+                   first_value(message.state) OVER line AS head_state,
+                   count(*) FILTER (WHERE message.state = 'ready') OVER line AS place
+              FROM (SELECT job.id, job.seq, job.state,
+                           coalesce(stored.headers ->> 'x-pgmq-group', '_default_fifo_group') AS fifo
+                      FROM (SELECT live.id, live.seq, live.state
+                              FROM windrow.job_live AS live
+                             WHERE live.queue = name AND live.state <> 'waiting'
+                             ORDER BY abs(live.seq)
+                             LIMIT size) AS job
+                     CROSS JOIN LATERAL (
+                           SELECT headers FROM windrow.job_payload AS stored
+                            WHERE stored.id = job.id
+                           OFFSET 0) AS stored) AS message
+            WINDOW line AS (PARTITION BY message.fifo ORDER BY message.seq)) AS placed
+     WHERE placed.head_state = 'ready' AND placed.state = 'ready';
+END
 $$;
 
 -- `how`: 'batch', as many as there are of the first group, then of the next; 'turns', the first of each
--- group, then the second of each; 'heads', only the first of each.
+-- group, then the second of each; 'heads', only the first of each. If its beginning
+-- says enough, no more of the queue is looked at. No more groups than needed are taken hold of: each is a
+-- lock.
 CREATE OR REPLACE FUNCTION pgmq._read_grouped(name text, vt integer, qty integer, how text)
 RETURNS SETOF pgmq.message_record LANGUAGE plpgsql AS $$
 DECLARE
     at CONSTANT timestamptz := clock_timestamp();
+    whole CONSTANT bigint := 9223372036854775807;
+    size bigint := greatest(1000, 10 * qty);
     held text[];
     wanted uuid[];
+    fifos text[];
+    locked uuid[];
     picked uuid[];
 BEGIN
     PERFORM pgmq._require_queue(name);
@@ -30,51 +53,44 @@ BEGIN
         RETURN;
     END IF;
     PERFORM pgmq._bring_back(name, at);
-    -- No more groups than are needed are taken hold of: each is a lock.
-    SELECT array_agg(fifo) INTO held
-      FROM (SELECT fifo
-              FROM (SELECT fifo, min(seq) AS head,
-                           (array_agg(state ORDER BY seq))[1] = 'ready' AS is_visible
-                      FROM pgmq._grouped(name)
-                     GROUP BY fifo
-                     ORDER BY head
-                    OFFSET 0) AS line
-             WHERE is_visible
-               AND pg_try_advisory_xact_lock(
-                       hashtextextended(format('pgmq %s %s', name, fifo), 0))
-             LIMIT qty) AS found;
+    LOOP
+        SELECT array_agg(fifo) INTO held
+          FROM (SELECT fifo
+                  FROM (SELECT DISTINCT head, fifo FROM pgmq._line(name, size)
+                         ORDER BY head
+                        OFFSET 0) AS line
+                 WHERE pg_try_advisory_xact_lock(
+                           hashtextextended(format('pgmq %s %s', name, fifo), 0))
+                 LIMIT qty) AS found;
+        EXIT WHEN CASE WHEN how = 'batch'
+                       THEN (SELECT count(*) >= qty FROM pgmq._line(name, size)
+                              WHERE fifo = held[1])
+                       ELSE cardinality(held) >= qty END;
+        EXIT WHEN size = whole;
+        size := whole;
+    END LOOP;
     IF held IS NULL THEN
         PERFORM pgmq._stand_in(name, at);
         RETURN;
     END IF;
     -- Looked at again: somebody may have read from a group just before it was ours.
-    SELECT array_agg(id ORDER BY place) INTO wanted
-      FROM (SELECT id,
-                   row_number() OVER (
-                       ORDER BY CASE WHEN how = 'batch' THEN head ELSE rank END,
-                                CASE WHEN how = 'batch' THEN rank ELSE head END) AS place
-              FROM (SELECT id, state, head_state,
-                           row_number() OVER (PARTITION BY fifo ORDER BY seq) AS rank,
-                           head
-                      FROM (SELECT id, seq, state, fifo, min(seq) OVER line AS head,
-                                   first_value(state) OVER line AS head_state
-                              FROM pgmq._grouped(name)
-                             WHERE fifo = ANY (held)
-                            WINDOW line AS (PARTITION BY fifo ORDER BY seq)) AS message
-                     WHERE state = 'ready') AS ranked
-             WHERE head_state = 'ready' AND (how <> 'heads' OR rank = 1)) AS placed
-     WHERE place <= qty;
+    SELECT array_agg(id ORDER BY turn), array_agg(fifo ORDER BY turn) INTO wanted, fifos
+      FROM (SELECT id, fifo,
+                   row_number() OVER (ORDER BY CASE WHEN how = 'batch' THEN head ELSE place END,
+                                               CASE WHEN how = 'batch' THEN place ELSE head END)
+                       AS turn
+              FROM pgmq._line(name, size)
+             WHERE fifo = ANY (held) AND (how <> 'heads' OR place = 1)) AS line
+     WHERE turn <= qty;
     -- Those that another reader has locked are passed over, with all behind them in their group.
-    SELECT array_agg(id) INTO picked
-      FROM (SELECT id FROM windrow.job_live AS job
-             WHERE job.id = ANY (wanted) AND job.state = 'ready'
-               FOR UPDATE SKIP LOCKED) AS locked;
-    SELECT array_agg(id ORDER BY place) INTO picked
-      FROM (SELECT given.id, given.place,
-                   bool_and(given.id = ANY (picked)) OVER (
-                       PARTITION BY message.fifo ORDER BY given.place) AS is_next
-              FROM unnest(wanted) WITH ORDINALITY AS given (id, place)
-              JOIN pgmq._grouped(name) AS message USING (id)) AS checked
+    locked := ARRAY(SELECT job.id FROM windrow.job_live AS job
+                     WHERE job.id = ANY (wanted) AND job.state = 'ready'
+                       FOR UPDATE SKIP LOCKED);
+    SELECT array_agg(id ORDER BY turn) INTO picked
+      FROM (SELECT given.id, given.turn,
+                   bool_and(given.id = ANY (locked)) OVER (
+                       PARTITION BY given.fifo ORDER BY given.turn) AS is_next
+              FROM unnest(wanted, fifos) WITH ORDINALITY AS given (id, fifo, turn)) AS line
      WHERE is_next;
     RETURN QUERY SELECT * FROM pgmq._take(name, picked, vt);
 END

@@ -4,20 +4,13 @@
 CREATE OR REPLACE FUNCTION pgmq._end_messages(
     name text, numbers bigint[], reads integer, is_kept boolean)
 RETURNS SETOF bigint LANGUAGE plpgsql AS $$
-DECLARE
-    jobs windrow.job_live[];
 BEGIN
     PERFORM pgmq._require_queue(name);
-    jobs := ARRAY(SELECT job FROM pgmq._lock(name, numbers, reads) AS job);
-    IF cardinality(jobs) = 0 THEN
-        RETURN;
-    END IF;
     IF is_kept THEN
-        PERFORM pgmq._archive(name, jobs);
+        RETURN QUERY SELECT * FROM pgmq._archive(name, pgmq._lock(name, numbers, reads));
     ELSE
-        PERFORM pgmq._delete(name, jobs);
+        RETURN QUERY SELECT * FROM pgmq._delete(name, pgmq._lock(name, numbers, reads));
     END IF;
-    RETURN QUERY SELECT seq FROM unnest(jobs) ORDER BY seq;
 END
 $$;
 
@@ -51,19 +44,18 @@ $$;
 -- All messages, read or not; the archive stays.
 CREATE OR REPLACE FUNCTION pgmq.purge_queue(queue_name text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-    jobs windrow.job_live[];
+    ids uuid[];
     purged bigint := 0;
 BEGIN
     PERFORM pgmq._require_queue(queue_name);
     LOOP
-        jobs := ARRAY(SELECT job FROM windrow.job_live AS job
-                       WHERE job.queue = queue_name AND job.state <> 'waiting'
-                       ORDER BY job.id
-                       LIMIT 10000
-                         FOR UPDATE);
-        EXIT WHEN cardinality(jobs) = 0;
-        PERFORM pgmq._delete(queue_name, jobs);
-        purged := purged + cardinality(jobs);
+        ids := ARRAY(SELECT job.id FROM windrow.job_live AS job
+                      WHERE job.queue = queue_name AND job.state <> 'waiting'
+                      ORDER BY job.id
+                      LIMIT 10000
+                        FOR UPDATE);
+        EXIT WHEN ids = '{}';
+        purged := purged + (SELECT count(*) FROM pgmq._delete(queue_name, ids));
     END LOOP;
     RETURN purged;
 END

@@ -14,7 +14,7 @@ BEGIN
     END IF;
     SELECT shown.read_ct, shown.enqueued_at, shown.last_read_at, shown.vt
       INTO NEW.read_ct, NEW.enqueued_at, NEW.last_read_at, NEW.vt
-      FROM pgmq._lock(TG_ARGV[0], ARRAY[NEW.msg_id]) AS job, pgmq._show(ARRAY[job.id]) AS shown;
+      FROM pgmq._show(pgmq._lock(TG_ARGV[0], ARRAY[NEW.msg_id])) AS shown;
     RETURN NEW;
 END
 $$;
@@ -22,49 +22,47 @@ $$;
 -- A later vt and a higher read_ct together are a read; another vt alone is set_vt().
 CREATE OR REPLACE FUNCTION pgmq._update_message() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    job windrow.job_live;
+    ids CONSTANT uuid[] := pgmq._lock(TG_ARGV[0], ARRAY[OLD.msg_id]);
     seen pgmq.message_record;
 BEGIN
     IF NEW.msg_id IS DISTINCT FROM OLD.msg_id THEN
         RAISE feature_not_supported USING MESSAGE = 'the msg_id of a message cannot be changed';
     END IF;
-    SELECT * INTO job FROM pgmq._lock(TG_ARGV[0], ARRAY[OLD.msg_id]);
-    SELECT * INTO seen FROM pgmq._show(ARRAY[job.id]);
+    SELECT * INTO seen FROM pgmq._show(ids);
     IF seen IS DISTINCT FROM ROW (OLD.msg_id, OLD.read_ct, OLD.enqueued_at, OLD.last_read_at, OLD.vt,
                                   OLD.message, OLD.headers)::pgmq.message_record THEN
         RETURN NULL;
     END IF;
     IF NEW.vt IS DISTINCT FROM OLD.vt THEN
-        IF NEW.read_ct > OLD.read_ct AND NEW.vt > clock_timestamp() AND job.state <> 'active' THEN
-            PERFORM windrow_dialect.claim_job(job.id, 'pgmq', 0);
-            SELECT * INTO job FROM pgmq._lock(TG_ARGV[0], ARRAY[OLD.msg_id]);
+        IF NEW.read_ct > OLD.read_ct AND NEW.vt > clock_timestamp() THEN
+            -- Does nothing to one that somebody has.
+            PERFORM windrow_dialect.claim_job(ids[1], 'pgmq', 0);
         END IF;
-        PERFORM pgmq._set_vt(TG_ARGV[0], ARRAY[job], NEW.vt);
+        PERFORM pgmq._set_vt(TG_ARGV[0], ids, NEW.vt);
     END IF;
     UPDATE windrow.job_live
        SET runs = NEW.read_ct, created_at = NEW.enqueued_at, started_at = NEW.last_read_at
-     WHERE id = job.id;
+     WHERE id = ids[1];
     UPDATE windrow.job_payload
        SET payload = coalesce(NEW.message::json, 'null'), headers = NEW.headers::json
-     WHERE id = job.id
+     WHERE id = ids[1]
        AND (NEW.message IS DISTINCT FROM OLD.message OR NEW.headers IS DISTINCT FROM OLD.headers);
-    SELECT shown.vt INTO NEW.vt FROM pgmq._show(ARRAY[job.id]) AS shown;
+    SELECT shown.vt INTO NEW.vt FROM pgmq._show(ids) AS shown;
     RETURN NEW;
 END
 $$;
 
 CREATE OR REPLACE FUNCTION pgmq._delete_message() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    job windrow.job_live;
+    ids CONSTANT uuid[] := pgmq._lock(TG_ARGV[0], ARRAY[OLD.msg_id]);
     seen pgmq.message_record;
 BEGIN
-    SELECT * INTO job FROM pgmq._lock(TG_ARGV[0], ARRAY[OLD.msg_id]);
-    SELECT * INTO seen FROM pgmq._show(ARRAY[job.id]);
+    SELECT * INTO seen FROM pgmq._show(ids);
     IF seen IS DISTINCT FROM ROW (OLD.msg_id, OLD.read_ct, OLD.enqueued_at, OLD.last_read_at, OLD.vt,
                                   OLD.message, OLD.headers)::pgmq.message_record THEN
         RETURN NULL;
     END IF;
-    PERFORM pgmq._delete(TG_ARGV[0], ARRAY[job]);
+    PERFORM pgmq._delete(TG_ARGV[0], ids);
     RETURN OLD;
 END
 $$;
