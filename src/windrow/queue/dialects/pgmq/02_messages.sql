@@ -30,6 +30,7 @@ DECLARE
     name CONSTANT text := queue_name;
     at CONSTANT timestamptz := clock_timestamp();
     vt CONSTANT timestamptz := coalesce(delay, at);
+    sender CONSTANT text := windrow.session_tenant();
     most integer;
 BEGIN
     PERFORM pgmq._require_queue(name);
@@ -45,9 +46,10 @@ BEGIN
     ),
     inserted AS (
         INSERT INTO windrow.job_live (
-            id, seq, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes)
+            id, seq, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes,
+            tenant)
         SELECT id, seq, name, 'pgmq', CASE WHEN vt > at THEN 'scheduled' ELSE 'ready' END, 5, vt, at,
-               most, most
+               most, most, sender
           FROM given
          ORDER BY seq
         RETURNING id, seq, state
@@ -61,8 +63,10 @@ BEGIN
         SELECT count(*), name, state FROM inserted GROUP BY state
     ),
     drafted AS (
-        INSERT INTO windrow.event_draft (at, type, state, queue, kind, job_ids)
-        SELECT at, 'job.created', state, name, 'pgmq', array_agg(id) FROM inserted GROUP BY state
+        INSERT INTO windrow.event_draft (at, type, state, queue, kind, tenant, job_ids)
+        SELECT at, 'job.created', state, name, 'pgmq', sender, array_agg(id)
+          FROM inserted
+         GROUP BY state
     )
     SELECT seq FROM inserted ORDER BY seq;
     IF EXISTS (SELECT FROM windrow.queue WHERE queue.name = queue_name AND max_depth IS NOT NULL) THEN
@@ -344,11 +348,21 @@ CREATE OR REPLACE FUNCTION pgmq._lock(name text, numbers bigint[], reads integer
 RETURNS uuid[] LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off AS $$
+DECLARE
+    -- One by one, and then by id: else a plan that was made when there was little goes through all of
+    -- the queue.
+    found CONSTANT uuid[] := ARRAY(
+        SELECT job.id
+          FROM unnest(numbers) AS given (number)
+         CROSS JOIN LATERAL (
+               SELECT live.id FROM windrow.job_live AS live
+                WHERE live.queue = name AND abs(live.seq) = given.number
+               OFFSET 0) AS job);
 BEGIN
     RETURN ARRAY(SELECT job.id
                    FROM windrow.job_live AS job
-                  WHERE job.queue = name AND abs(job.seq) = ANY (numbers)
-                    AND job.state <> 'waiting' AND (reads IS NULL OR job.runs = reads)
+                  WHERE job.id = ANY (found) AND job.state <> 'waiting'
+                    AND (reads IS NULL OR job.runs = reads)
                   ORDER BY job.id
                     FOR UPDATE);
 END
