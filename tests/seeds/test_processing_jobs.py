@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import uuid
 from collections import Counter
 from datetime import timedelta
@@ -53,6 +54,15 @@ FAIL = """
           when attempts + 1 >= max_attempts then available_at else now() + ($3::interval) end,
         updated_at = now()
     where id = $1
+"""
+
+LOOP = """
+import sys, time, psycopg
+url, claim = sys.argv[1:]
+with psycopg.connect(url, autocommit=True) as connection:
+    assert connection.execute(claim).fetchone()
+    print("claimed", flush=True)
+    time.sleep(600)
 """
 
 
@@ -214,6 +224,29 @@ async def test_j1_worker_that_died_loses_its_job_without_any_windrow_worker(
     job = await get(store, job_id)
     assert (job.attempts, job.crashes, job.runs) == (0, 1, 2)
     assert [error.reason for error in job.errors] == ["crash"]
+
+
+async def test_j1_killed_process_is_survived_by_its_job(
+    db: Any, dialect_url: str, store: Store
+) -> None:
+    """A hand-written loop, killed while it runs a job; nobody but the next claim notices."""
+    job_id = await add(store, "analyze", queue=QUEUE, lease_seconds=1)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", LOOP, dialect_url, CLAIM.replace("$1", "'doomed'")),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"claimed\n"
+    process.kill()
+    await process.wait()
+    assert (await shown(db, job_id))["locked_by"] == "doomed"
+
+    async with asyncio.timeout(20):
+        while (row := await take(db, "w2")) is None:
+            await asyncio.sleep(0.05)
+
+    assert (str(row["id"]), row["locked_by"], row["attempts"]) == (job_id, "w2", 1)
+    await db.execute(COMPLETE, job_id)
 
 
 async def test_j1_job_that_kills_its_workers_ends(db: Any, store: Store) -> None:

@@ -82,6 +82,9 @@ async def test_root_waits_for_its_group_and_is_completed_with_it(db: Any, store:
     await add(store, queue=QUEUE, group=group)
     await db.execute(COMPLETE, root)
     assert await state(store, root) is S.WAITING
+    assert await db.execute(COMPLETE, root) == "UPDATE 1", "again, which changes nothing"
+    assert await db.execute(FAIL, root, "late", seconds(0)) == "UPDATE 0"
+    assert await state(store, root) is S.WAITING
 
     member = await take(db)
     await db.execute(COMPLETE, member["id"])
@@ -179,7 +182,8 @@ async def test_job_that_was_asked_to_pause_pauses(db: Any, store: Store) -> None
     assert await state(store, job_id) is S.PAUSED
     assert await take(db) is None
     assert await db.fetchval("select status from processing_jobs") == "paused"
-    await store.resume_jobs([job_id])
+    await db.execute("update processing_jobs set status = 'queued' where id = $1", job_id)
+    assert await state(store, job_id) is S.READY
     assert (await take(db)) is not None
 
 

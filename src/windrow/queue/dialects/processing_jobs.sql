@@ -178,6 +178,13 @@ BEGIN
         UPDATE windrow.job_live SET attempts = NEW.attempts WHERE job_live.id = OLD.id;
         RETURN NEW;
     END IF;
+    IF job.state = 'waiting' THEN
+        -- It is done, and waits for its group.
+        RETURN CASE WHEN NEW.status IN ('processing', 'done') THEN OLD END;
+    ELSIF NEW.status = 'queued' AND OLD.status IN ('held', 'paused')
+          AND NOT windrow_dialect.make_ready(OLD.id) THEN
+        RETURN NULL;
+    END IF;
     -- A worker of Windrow that runs it has a token, and nobody else may end its run.
     IF OLD.status = 'processing' AND EXISTS (
            SELECT FROM windrow.lease
@@ -252,6 +259,9 @@ BEGIN
                              THEN after.org_id::text ELSE job_live.tenant END,
                kind = after.stage,
                max_attempts = after.max_attempts,
+               max_crashes = CASE WHEN after.max_attempts <> before.max_attempts
+                                  THEN greatest(after.max_attempts, 1)
+                                  ELSE job_live.max_crashes END,
                created_at = after.created_at,
                attempts = greatest(job_live.attempts + step, 0),
                -- What attempts cannot take back is taken from crashes.
