@@ -56,6 +56,31 @@ LANGUAGE sql STABLE STRICT AS $$
         full_error.error)
 $$;
 
+-- What may not be claimed just now: whether a queue is paused, which groups are, which limits are parked.
+-- Tenants may not look at queues and limits, and claim nothing: to them nothing is.
+CREATE OR REPLACE FUNCTION nuq.is_paused(queue text) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF NOT has_table_privilege('windrow.queue', 'SELECT') THEN
+        RETURN false;
+    END IF;
+    RETURN EXISTS (SELECT FROM windrow.queue AS known WHERE known.name = $1 AND known.is_paused);
+END
+$$;
+CREATE OR REPLACE FUNCTION nuq.paused_groups() RETURNS uuid[] LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN ARRAY(SELECT id FROM windrow.job_group WHERE is_paused);
+END
+$$;
+CREATE OR REPLACE FUNCTION nuq.parked_keys() RETURNS text[] LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF NOT has_table_privilege('windrow.job_limit', 'SELECT') THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(SELECT key FROM windrow.job_limit WHERE parked_until > statement_timestamp());
+END
+$$;
+
 CREATE OR REPLACE VIEW nuq.queue_scrape WITH (security_invoker = true) AS
 SELECT job.id,
        CASE job.state WHEN 'ready' THEN 'queued'::nuq.job_status
@@ -84,12 +109,11 @@ SELECT job.id,
  WHERE job.queue = 'nuq.queue_scrape'
    AND job.state NOT IN ('held', 'scheduled', 'paused')
    AND (job.state <> 'ready'
-        OR (NOT EXISTS (SELECT FROM windrow.queue
-                         WHERE queue.name = 'nuq.queue_scrape' AND queue.is_paused)
-            AND (job.group_id IS NULL OR job.group_id <> ALL (
-                    ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
-            AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
-                    SELECT key FROM windrow.job_limit WHERE parked_until > statement_timestamp()))));
+        OR (NOT (SELECT nuq.is_paused('nuq.queue_scrape'))
+            AND (job.group_id IS NULL
+                 OR job.group_id <> ALL ((SELECT nuq.paused_groups())::uuid[]))
+            AND (job.limit_keys IS NULL
+                 OR NOT job.limit_keys && (SELECT nuq.parked_keys()))));
 
 CREATE OR REPLACE VIEW nuq.queue_crawl_finished WITH (security_invoker = true) AS
 SELECT job.id,
@@ -119,8 +143,7 @@ SELECT job.id,
  WHERE job.queue = 'nuq.queue_crawl_finished'
    AND job.state NOT IN ('held', 'scheduled', 'paused')
    AND (job.state <> 'ready'
-        OR NOT EXISTS (SELECT FROM windrow.queue
-                        WHERE queue.name = 'nuq.queue_crawl_finished' AND queue.is_paused));
+        OR NOT (SELECT nuq.is_paused('nuq.queue_crawl_finished')));
 
 CREATE OR REPLACE VIEW nuq.queue_scrape_backlog WITH (security_invoker = true) AS
 SELECT job.id,
@@ -137,11 +160,9 @@ SELECT job.id,
  WHERE job.queue = 'nuq.queue_scrape'
    AND job.state IN ('held', 'scheduled', 'paused', 'ready')
    AND (job.state <> 'ready'
-        OR EXISTS (SELECT FROM windrow.queue
-                    WHERE queue.name = 'nuq.queue_scrape' AND queue.is_paused)
-        OR job.group_id = ANY (ARRAY(SELECT id FROM windrow.job_group WHERE is_paused))
-        OR job.limit_keys && ARRAY(
-               SELECT key FROM windrow.job_limit WHERE parked_until > statement_timestamp()));
+        OR (SELECT nuq.is_paused('nuq.queue_scrape'))
+        OR job.group_id = ANY ((SELECT nuq.paused_groups())::uuid[])
+        OR job.limit_keys && (SELECT nuq.parked_keys()));
 
 CREATE OR REPLACE VIEW nuq.group_crawl WITH (security_invoker = true) AS
 SELECT crawl.id,

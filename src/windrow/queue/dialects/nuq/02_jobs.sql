@@ -57,7 +57,7 @@ RETURNS json LANGUAGE sql STABLE AS $$
                         THEN json_build_object('nuq_listen_channel_id', listen_channel_id) END,
         'priority', -greatest(priority, -2147483647),
         'created_at', created_at,
-        'tenant', owner_id,
+        'tenant', windrow_dialect.own_tenant(owner_id::text),
         'group', CASE WHEN relation = 'queue_scrape' THEN group_id END,
         'unique', CASE WHEN relation <> 'queue_scrape'
                        THEN 'nuq.group_crawl/' || group_id || '/' || id END,

@@ -3,7 +3,8 @@
 
 CREATE OR REPLACE FUNCTION nuq.insert_group() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    owner CONSTANT text := nullif(NEW.owner_id, '00000000-0000-0000-0000-000000000000')::text;
+    owner CONSTANT text := windrow_dialect.own_tenant(
+        nullif(NEW.owner_id, '00000000-0000-0000-0000-000000000000')::text);
     finish_job CONSTANT jsonb := nuq.as_row(
         'queue_crawl_finished', windrow_dialect.new_id(), '{}', NULL, 0, NULL, NEW.owner_id, NEW.id)::jsonb
         - '{joins_any_group,created_at,headers,group}'::text[]
