@@ -98,7 +98,8 @@ async def test_a_claim_reads_one_row_and_sorts_none_n1(filled: Any) -> None:
     assert not any(node["Node Type"] == "Sort" for node in nodes)
     [scan] = [node for node in nodes if node.get("Index Name") == "nuq_live"]
     assert (scan["Actual Rows"], scan.get("Rows Removed by Filter", 0)) == (1, 0)
-    assert scan["Shared Hit Blocks"] + scan["Shared Read Blocks"] < 20
+    # What functions of the view look up for the first time is counted, too.
+    assert scan["Shared Hit Blocks"] + scan["Shared Read Blocks"] < 100
     [top] = [node for node in nodes if node["Node Type"] == "ModifyTable"]
     assert top["Actual Rows"] == 1
 
