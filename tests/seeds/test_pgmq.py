@@ -435,8 +435,8 @@ async def test_patterns_that_mean_nothing_are_refused(db: Any, pattern: str) -> 
 
 
 async def test_reads_stay_fast_behind_20_000_messages_nobody_sees(db: Any, store: Store) -> None:
-    """Read ones under one lease and under 500, and delayed ones, all before the visible one. What is
-    planned on a connection was planned when there was almost nothing."""
+    """Read ones under one lease and under 500, and delayed ones, all before the visible one. What
+    is planned on a connection was planned when there was almost nothing."""
     await create(db, "jobs")
     for verb in ("archive", "delete"):
         await send(db, "jobs")

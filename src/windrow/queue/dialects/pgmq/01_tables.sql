@@ -25,7 +25,7 @@ BEGIN
     IF to_regnamespace('pgmq') IS NOT NULL
        AND NOT EXISTS (SELECT FROM windrow.dialect WHERE name = 'pgmq') THEN
         RAISE duplicate_schema USING MESSAGE = 'there is a schema pgmq already, which is not Windrow''s',
-            HINT = 'Drop the extension or the schema first; see the guide about coming from PGMQ.';
+            HINT = 'Rename it, or drop the extension; the guide about coming from PGMQ says how to move.';
     END IF;
 END
 $$;
