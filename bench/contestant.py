@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, Protocol
@@ -22,6 +22,19 @@ MODULES = (
     "bench.peers.pgmq",
     "bench.peers.pgqueuer",
     "bench.peers.procrastinate",
+    "bench.peers.saq",
+    "bench.peers.chancy",
+    "bench.peers.dbos",
+    "bench.peers.awa",
+    "bench.peers.absurd",
+    "bench.peers.huey",
+    "bench.peers.litequeue",
+    "bench.peers.celery",
+    "bench.peers.dramatiq",
+    "bench.peers.rq",
+    "bench.peers.streaq",
+    "bench.peers.taskiq",
+    "bench.peers.bullmq",
 )
 TEXT = "x" * 150  # with the number and the names about 200 bytes
 
@@ -67,9 +80,13 @@ def contestants() -> dict[str, Contestant]:
     return {one.name: one for one in found}
 
 
-def missing(contestant: Contestant) -> list[str]:
-    """The packages it needs that are not installed."""
-    return [name for name in contestant.packages if package_version(name) is None]
+def missing(contestant: Contestant) -> str | None:
+    """What it needs that is not here; None if it can be measured."""
+    absent = [name for name in contestant.packages if package_version(name) is None]
+    if absent:
+        return f"not installed: {', '.join(absent)}"
+    lacks: Callable[[], str | None] = getattr(contestant, "lacks", lambda: None)
+    return lacks()
 
 
 def package_version(name: str) -> str | None:

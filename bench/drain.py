@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from bench import usage
 from bench.beds import Bed
 from bench.contestant import Contestant
 from bench.record import FILE, RECORD, Runs, WrongRun
+from tests.postgres_server import stop_with_parent
 
 LOOK = 0.005  # seconds between two looks at the record of runs
 STUCK_SECONDS = 60.0  # nothing moved for so long: the contestant is given up
@@ -87,7 +89,7 @@ def drain(bed: Bed, contestant: Contestant, situation: Situation) -> Drained:
         watched = watch(contestant, url, situation)
         after = bed.count(url)
     return Drained(
-        bulk_per_second=jobs / filled["seconds"] if contestant.has_bulk else None,
+        bulk_per_second=filled["jobs"] / filled["seconds"] if contestant.has_bulk else None,
         drain_per_second=watched.jobs / watched.seconds,
         worker_cpu_ms=watched.cpu * 1e6 / watched.jobs,
         server_cpu_ms=per_job(before_drain.cpu, after.cpu, watched.jobs, 1e6),
@@ -147,6 +149,7 @@ def workers(
                 env={**os.environ, FILE: str(record)},
                 stdout=log,
                 stderr=log,
+                preexec_fn=stop_with_parent(signal.SIGKILL),
             )
             for _ in range(count)
         ]
@@ -167,7 +170,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
         for pid in reversed(usage.tree(process.pid)[1:]):
-            os.kill(pid, 9)
+            os.kill(pid, signal.SIGKILL)
         process.kill()
         process.wait()
 

@@ -30,8 +30,8 @@ def alone(bed: Bed, contestant: Contestant, jobs: int) -> float:
 
 def rate(contestant: Contestant, url: str, jobs: int, *, is_left: bool = True) -> float:
     done = ask("one", contestant, url, 0, jobs)
-    if is_left and (left := contestant.left(url)) != done["jobs"]:
-        raise WrongRun(f"{left} of {done['jobs']} single jobs are stored")
+    if is_left and (left := contestant.left(url)) != done["stored"]:
+        raise WrongRun(f"{left} of {done['stored']} single jobs are stored")
     return float(done["jobs"] / done["seconds"])
 
 

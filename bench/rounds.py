@@ -140,14 +140,13 @@ def claim_figures(bed: Bed, contestant: Contestant, given: argparse.Namespace) -
 
 
 def describe(contestant: Contestant, jobs: int) -> Measured:
-    absent = missing(contestant)
     return Measured(
         name=contestant.name,
         store=contestant.store,
         settings=contestant.settings,
         versions={name: package_version(name) or "" for name in contestant.packages},
         jobs=job_count(contestant, jobs),
-        absent=f"not installed: {', '.join(absent)}" if absent else None,
+        absent=missing(contestant),
     )
 
 
