@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 
 from tests.builders import claim, claim_one, complete, completion, fail, get, make_group, row
+from tests.conformance.test_events import all_events
 from tests.seeds import nuq
 from tests.seeds.conftest import Connect
 from windrow.queue.ids import owner_id
@@ -445,6 +446,19 @@ async def test_windrow_promotes_the_backlog_of_an_owner_with_a_limit_n6(
     assert (await nuq.take(db))["id"] == second
 
 
+async def test_what_was_promoted_in_time_does_not_time_out_while_it_is_paused_n6(
+    db: Any, store: Store
+) -> None:
+    job_id = await _hold(db, seconds=0.05)
+    assert (await db.fetchrow(nuq.PROMOTE, job_id))["status"] == "queued"
+    await store.pause_queue(QUEUE)
+    await asyncio.sleep(0.1)
+    assert await _backlog(db) == {job_id}
+    assert await db.execute(nuq.REAP_BACKLOG) == "DELETE 0"
+    await store.resume_queue(QUEUE)
+    assert (await nuq.take(db))["id"] == job_id
+
+
 async def test_windrow_fails_what_was_held_too_long_n6(db: Any, store: Store) -> None:
     job_id = await _hold(db, seconds=-1)
     later = await _hold(db, seconds=60)
@@ -575,3 +589,46 @@ async def test_the_printed_questions_are_answered_n11(db: Any) -> None:
     near = await db.fetch(nuq.NEAR_DELETION)
     assert {(n["id"], n["status"]) for n in near} == {(single, "completed"), (lost, "failed")}
     assert all(n["time_until_deletion"] > timedelta(minutes=55) for n in near)
+
+
+async def test_what_happens_through_the_dialect_is_told_as_an_event_n8(
+    db: Any, store: Store
+) -> None:
+    group = await nuq.add_group(db, nuq.OWNER)
+    job_id = await nuq.add(db, group=group)
+    assert await nuq.finish(db, await nuq.take(db))
+    told = [
+        (event.type, event.job_id, event.group_id)
+        for event in await all_events(store)
+        if event.queue != "nuq.queue_crawl_finished"
+    ]
+    assert told == [
+        ("job.created", str(job_id), str(group)),
+        ("job.started", str(job_id), str(group)),
+        ("job.finished", str(job_id), str(group)),
+        ("group.ended", None, str(group)),
+    ]
+
+
+async def test_an_id_that_is_there_is_refused_whatever_is_said_of_conflicts_n11(db: Any) -> None:
+    """Postgres knows ON CONFLICT for tables only, and tells a view's trigger nothing of it."""
+    job_id = await nuq.add(db)
+    insert = "INSERT INTO nuq.queue_scrape (id) VALUES ($1) ON CONFLICT {}DO NOTHING"
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await db.execute(insert.format(""), job_id)
+    with pytest.raises(asyncpg.InvalidColumnReferenceError):
+        await db.execute(insert.format("(id) "), job_id)
+
+
+async def test_the_dialect_comes_and_goes_and_the_jobs_stay_n11(db: Any, store: Store) -> None:
+    job_id = await nuq.add(db)
+    assert await nuq.finish(db, await nuq.take(db))
+    waiting = await nuq.add(db)
+    assert await store.remove_dialect("nuq")
+    with pytest.raises(asyncpg.UndefinedTableError):
+        await nuq.see(db, job_id)
+    assert [job.id for job in await claim(store, 9, QUEUE)] == [str(waiting)]
+    assert await store.install_dialect("nuq")
+    assert not await store.install_dialect("nuq")
+    assert (await nuq.see(db, job_id))["status"] == "completed"
+    assert (await nuq.see(db, waiting))["status"] == "active"

@@ -19,7 +19,7 @@
 --                        unique key nuq.group_crawl/<group>[/<job>]
 --   nuq.queue_scrape_backlog: jobs of the queue nuq.queue_scrape that wait but cannot be claimed: held,
 --     scheduled, paused, and ready ones while their queue or group is paused or their limit parked
---     times_out_at       run_at + max_hold_seconds
+--     times_out_at       run_at + max_hold_seconds, of held ones
 --   nuq.group_crawl: windrow.job_group
 --     status             state; cancelled as soon as it is being cancelled
 --     ttl                retention_seconds · 1000 · expires_at: expires_at
@@ -155,7 +155,8 @@ SELECT job.id,
           FROM windrow.job_payload AS stored WHERE stored.id = job.id) AS listen_channel_id,
        windrow_dialect.as_uuid(job.tenant) AS owner_id,
        job.group_id,
-       nuq.times_out_at(job.run_at, job.max_hold_seconds) AS times_out_at
+       CASE WHEN job.state = 'held'
+            THEN nuq.times_out_at(job.run_at, job.max_hold_seconds) END AS times_out_at
   FROM windrow.job
  WHERE job.queue = 'nuq.queue_scrape'
    AND job.state IN ('held', 'scheduled', 'paused', 'ready')
@@ -223,8 +224,9 @@ CREATE INDEX IF NOT EXISTS nuq_finished ON windrow.job_finished (
                 WHEN 'completed' THEN 'completed'
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_backlog ON windrow.job_live (
-    nuq.times_out_at(run_at, max_hold_seconds))
-    WHERE queue = 'nuq.queue_scrape' AND max_hold_seconds IS NOT NULL;
+    (CASE WHEN state = 'held' THEN nuq.times_out_at(run_at, max_hold_seconds) END))
+    WHERE queue = 'nuq.queue_scrape'
+      AND (CASE WHEN state = 'held' THEN nuq.times_out_at(run_at, max_hold_seconds) END) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_owner ON windrow.job_live (windrow_dialect.as_uuid(tenant))
     WHERE queue = 'nuq.queue_scrape' AND windrow_dialect.as_uuid(tenant) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_crawl_finished_live ON windrow.job_live (
