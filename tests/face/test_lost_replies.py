@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conformance.conftest import run_sql
 from tests.faults import FaultyStore
 from windrow import NewJob, Queue
-from windrow.errors import StoreUnavailable
+from windrow.errors import StoreConflict, StoreUnavailable
 from windrow.queue import queue as queue_module
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
+
+__all__ = ["run_sql"]  # a fixture
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +45,31 @@ async def test_a_store_that_stays_away_is_reported(store: Store) -> None:
     with pytest.raises(StoreUnavailable):
         await Queue(faulty).enqueue("work")
     assert await Queue(store).list() == []
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_completing_again_never_completes_without_the_jobs_transaction(
+    store: Store, run_sql, is_committed: bool
+) -> None:
+    """The commit's reply was lost, or the commit never arrived: the row and the completion are
+    there together or not at all."""
+    run_sql("create table effect (note varchar(20) not null)")
+    faulty = FaultyStore(store)
+    queue = Queue(faulty)
+    await queue.enqueue("work")
+    lease = await queue.claim()
+    [job] = lease.jobs
+    await job.tx.execute("insert into effect values ('done')")
+    fault = faulty.lose_reply if is_committed else faulty.fail_before
+    fault("finish_jobs")
+    with pytest.raises(StoreUnavailable):
+        await lease.complete(job)
+    if is_committed:
+        await lease.complete(job)
+    else:
+        with pytest.raises(StoreConflict, match="handed back"):
+            await lease.complete(job)
+
+    left = await queue.get(job.id)
+    assert left.state is (JobState.COMPLETED if is_committed else JobState.READY)
+    assert len(run_sql("select note from effect")) == int(is_committed)

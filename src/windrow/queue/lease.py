@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
-from windrow.errors import InvalidJob, LeaseLost
+from windrow.errors import InvalidJob, LeaseLost, StoreConflict, StoreError
 from windrow.queue.checks import SizeLimits, check_lease, check_seconds, encode_result, to_row
 from windrow.queue.codec import clean_text
 from windrow.queue.job import Job, JobError, JobState, NewJob
@@ -72,15 +72,36 @@ class Lease:
     async def finish(self, job: Job, outcome: Outcome) -> None:
         """End the run with an outcome. Raises LeaseLost if the job is no longer ours."""
         finish = to_finish(job, outcome, self._limits)
+        if isinstance(outcome, Done) and job.tx is not None and job.tx.is_lost:
+            await self._hand_back_what_was_lost(job)
+            return
         begun = None if job.tx is None else job.tx.take()
         if begun is not None and not isinstance(outcome, Done):
             await begun.rollback()
             begun = None
-        finished = await self._store.finish_jobs([finish], tx=begun)
+        try:
+            finished = await self._store.finish_jobs([finish], tx=begun)
+        except StoreError:
+            if begun is not None:
+                job.tx.lose()
+                await begun.rollback()
+            raise
         self._open.pop(job.id, None)
         await make_room(self._store, [job.limits])
         if finished.lost:
             raise LeaseLost(*finished.lost)
+
+    async def _hand_back_what_was_lost(self, job: Job) -> None:
+        """Completing again a job whose transaction could not be committed would complete it
+        without what was written there. So it is handed back; if the commit had arrived after all
+        and only its reply was lost, the store recognises that the job has ended."""
+        await self._store.finish_jobs([to_finish(job, Snooze(0), self._limits)])
+        self._open.pop(job.id, None)
+        states = await self._store.get_states([job.id])
+        if states.get(job.id) not in (JobState.COMPLETED, JobState.WAITING):
+            raise StoreConflict(
+                f"the transaction of job {job.id} was lost, so it was handed back and runs again"
+            )
 
     async def finish_many(self, outcomes: Sequence[tuple[Job, Outcome]]) -> None:
         """End many runs in one transaction. Those whose lease was lost are left as they are and
@@ -121,11 +142,12 @@ class LazyTransaction:
     """`job.tx`: the transaction the job will be completed in, begun when first used. What is
     executed there takes effect if and only if the completion is accepted."""
 
-    __slots__ = ("_begun", "_store")
+    __slots__ = ("_begun", "_store", "is_lost")
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._begun: JobTransaction | None = None
+        self.is_lost = False  # it was to be committed, and nobody knows whether it was
 
     @property
     def has_begun(self) -> bool:
@@ -148,6 +170,9 @@ class LazyTransaction:
         """Hand the begun transaction over to the one who ends it."""
         begun, self._begun = self._begun, None
         return begun
+
+    def lose(self) -> None:
+        self.is_lost = True
 
     async def _begin(self) -> JobTransaction:
         if self._begun is None:
