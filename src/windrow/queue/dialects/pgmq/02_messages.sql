@@ -21,8 +21,23 @@ LANGUAGE sql STABLE AS $$
                   || tail, 'hex')::uuid
 $$;
 
--- New messages, visible from `vt` on. Returns their numbers in the order given.
+-- New messages, visible from `delay` on. Returns their numbers in the order given. Tenants may write no
+-- table, and send through the relation of the queue.
 CREATE OR REPLACE FUNCTION pgmq._send_batch(
+    queue_name text, msgs jsonb[], headers jsonb[], delay timestamptz)
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    IF windrow.session_access() = 'all' THEN
+        RETURN QUERY SELECT * FROM pgmq._insert_messages(queue_name, msgs, headers, delay);
+    ELSE
+        RETURN QUERY EXECUTE format(
+            'INSERT INTO pgmq.%I (vt, message, headers) SELECT $1, msg, header '
+            'FROM unnest($2, $3) AS one (msg, header) RETURNING msg_id', 'q_' || queue_name)
+            USING coalesce(delay, clock_timestamp()), msgs, headers;
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION pgmq._insert_messages(
     queue_name text, msgs jsonb[], headers jsonb[], delay timestamptz)
 RETURNS SETOF bigint LANGUAGE plpgsql AS $$
 #variable_conflict use_column

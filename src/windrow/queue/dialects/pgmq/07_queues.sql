@@ -108,8 +108,9 @@ BEGIN
     END IF;
     PERFORM pgmq.purge_queue(gone_name);
     LOOP
-        archived := ARRAY(SELECT id FROM windrow.job_finished_kept AS job
-                           WHERE job.queue = gone_name AND job.state = 'completed'
+        archived := ARRAY(SELECT id FROM windrow.job_finished AS job
+                           WHERE job.leaf = 0 AND job.queue = gone_name
+                             AND job.state = 'completed'
                              AND job.group_id IS NULL
                            ORDER BY job.id
                            LIMIT 10000);

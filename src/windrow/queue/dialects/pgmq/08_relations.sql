@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION pgmq._insert_message() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     SELECT sent INTO NEW.msg_id
-      FROM pgmq._send_batch(TG_ARGV[0], ARRAY[NEW.message], ARRAY[NEW.headers], NEW.vt) AS sent;
+      FROM pgmq._insert_messages(TG_ARGV[0], ARRAY[NEW.message], ARRAY[NEW.headers], NEW.vt) AS sent;
     IF NEW.enqueued_at IS NOT NULL OR NEW.read_ct IS NOT NULL OR NEW.last_read_at IS NOT NULL THEN
         UPDATE windrow.job_live AS job
            SET created_at = coalesce(NEW.enqueued_at, job.created_at),
@@ -72,14 +72,29 @@ DECLARE
     found_id uuid;
 BEGIN
     SELECT id INTO found_id
-      FROM windrow.job_finished_kept AS job
-     WHERE job.queue = TG_ARGV[0] AND abs(job.seq) = OLD.msg_id AND job.state = 'completed'
+      FROM windrow.job_finished AS job
+     WHERE job.leaf = 0 AND job.queue = TG_ARGV[0] AND abs(job.seq) = OLD.msg_id
+       AND job.state = 'completed'
        FOR UPDATE;
     IF found_id IS NULL OR NOT windrow_dialect.delete_job(found_id) THEN
         RETURN NULL;
     END IF;
     INSERT INTO pgmq.gone (n, queue_name) VALUES (1, TG_ARGV[0]);
     RETURN OLD;
+END
+$$;
+
+-- Rights to what is kept here, for the roles of row-level security, where there are any; to the relations
+-- of a new queue they come with the next `windrow db rls enable`.
+CREATE OR REPLACE FUNCTION pgmq._grant() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF to_regrole('windrow_gate') IS NULL OR to_regrole('windrow_worker') IS NULL THEN
+        RETURN;
+    END IF;
+    GRANT USAGE ON SCHEMA pgmq TO windrow_worker, windrow_gate;
+    GRANT SELECT ON pgmq.meta, pgmq.topic_bindings TO windrow_worker, windrow_gate;
+    GRANT SELECT, INSERT, DELETE ON pgmq.gone TO windrow_worker, windrow_gate;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON pgmq.notify_insert_throttle TO windrow_worker;
 END
 $$;
 
@@ -110,8 +125,8 @@ BEGIN
                  WHERE stored.id = job.id) AS message,
                (SELECT stored.headers::jsonb FROM windrow.job_payload AS stored
                  WHERE stored.id = job.id) AS headers
-          FROM windrow.job_finished_kept AS job
-         WHERE job.queue = %L AND job.state = 'completed'$view$, 'a_' || name, name);
+          FROM windrow.job_finished AS job
+         WHERE job.leaf = 0 AND job.queue = %L AND job.state = 'completed'$view$, 'a_' || name, name);
     FOREACH verb IN ARRAY '{insert,update,delete}'::text[] LOOP
         EXECUTE format('CREATE OR REPLACE TRIGGER %1$s_message INSTEAD OF %1$s ON pgmq.%2$I '
                        'FOR EACH ROW EXECUTE FUNCTION pgmq._%1$s_message(%3$L)',
@@ -122,3 +137,4 @@ BEGIN
 END
 $$;
 SELECT pgmq._relate(queue_name) FROM pgmq.meta;
+SELECT pgmq._grant();

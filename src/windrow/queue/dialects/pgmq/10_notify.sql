@@ -2,7 +2,10 @@
 -- sent, and also when a delay has ended or a message came back, as soon as somebody notices: a worker of
 -- Windrow, or another reader. Noticed where Windrow notices it: in the tally.
 
-CREATE OR REPLACE FUNCTION pgmq.notify_queue_listeners() RETURNS trigger LANGUAGE plpgsql AS $$
+-- It runs for whoever commits, a tenant too, and tells nothing but that there is something: so it has the
+-- rights of its owner, like the triggers of Windrow that do the same.
+CREATE OR REPLACE FUNCTION pgmq.notify_queue_listeners() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     wanted pgmq.notify_insert_throttle;
 BEGIN
