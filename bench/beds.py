@@ -9,15 +9,15 @@ import sqlite3
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import psycopg
 
-from bench import redis_server, usage
+from bench import counting, redis_server, usage
 from tests.postgres_server import PostgresServer, create_database, drop_database
 
 DURABLE = {
@@ -29,10 +29,8 @@ DURABLE = {
     "max_connections": "100",
 }
 STATS_SECONDS = 0.2  # a backend that has ended has told its counts within this
-WRITTEN = """
-SELECT pg_current_wal_insert_lsn() - '0/0' AS wal,
-       (SELECT coalesce(sum(n_tup_upd + n_tup_del), 0) FROM pg_stat_user_tables) AS dead
-"""
+WAL = "SELECT pg_current_wal_insert_lsn() - '0/0'"
+DEAD = "SELECT coalesce(sum(n_tup_upd + n_tup_del), 0) FROM pg_stat_user_tables"
 
 
 @dataclass(frozen=True)
@@ -49,10 +47,10 @@ class Bed(Protocol):
     def about(self) -> dict[str, str]:
         """The server's version and settings."""
 
-    def fresh(self) -> Iterator[str]: ...
+    def fresh(self) -> AbstractContextManager[str]: ...
     def analyze(self, url: str) -> None: ...
     def count(self, url: str) -> Counted: ...
-    def snapshot(self, url: str) -> Iterator[None]: ...
+    def snapshot(self, url: str) -> AbstractContextManager[None]: ...
 
 
 class PostgresBed:
@@ -62,8 +60,8 @@ class PostgresBed:
     @property
     def about(self) -> dict[str, str]:
         with psycopg.connect(self._server.url()) as connection:
-            [version] = connection.execute("SHOW server_version").fetchone()
-        return {"postgres": version, **DURABLE}
+            version = connection.info.parameter_status("server_version")
+        return {"postgres": version or "", **DURABLE}
 
     @contextmanager
     def fresh(self) -> Iterator[str]:
@@ -80,9 +78,12 @@ class PostgresBed:
 
     def count(self, url: str) -> Counted:
         time.sleep(STATS_SECONDS)
-        with psycopg.connect(url) as connection:
-            wal, dead = connection.execute(WRITTEN).fetchone()
-        return Counted(usage.cpu_seconds(self._server.pid), int(wal), int(dead))
+        assert self._server.pid is not None
+        return Counted(
+            usage.cpu_seconds(self._server.pid),
+            counting.in_postgres(url, WAL),
+            counting.in_postgres(url, DEAD),
+        )
 
     @contextmanager
     def snapshot(self, url: str) -> Iterator[None]:
@@ -167,4 +168,8 @@ def redis() -> Iterator[RedisBed]:
         yield RedisBed(process, url)
 
 
-BEDS = {"postgres": postgres, "sqlite": sqlite, "redis": redis}
+BEDS: dict[str, Callable[[], AbstractContextManager[Bed]]] = {
+    "postgres": postgres,
+    "sqlite": sqlite,
+    "redis": redis,
+}

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import asyncpg
-import psycopg
 
+from bench import counting
 from bench.contestant import StoreName, payload_text
 from bench.record import note_many
 
@@ -89,8 +89,7 @@ class Floor:
             await finish.fetch([row["id"] for row in rows])
 
     def left(self, url: str) -> int:
-        with psycopg.connect(url) as connection:
-            return connection.execute(LEFT).fetchone()[0]
+        return counting.in_postgres(url, LEFT)
 
     async def occupy(self, url: str, jobs: int) -> None:
         """Take so many of the last jobs into work, and leave them there."""

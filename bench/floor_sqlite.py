@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from bench import counting
 from bench.contestant import StoreName, payload_text
 from bench.record import note_many
 
@@ -87,10 +88,7 @@ class Floor:
             connection.execute(FINISH, (json.dumps([row[0] for row in rows]),))
 
     def left(self, url: str) -> int:
-        connection = connect(url)
-        [left] = connection.execute(LEFT).fetchone()
-        connection.close()
-        return int(left)
+        return counting.in_sqlite(url, LEFT)
 
 
 CONTESTANTS = [Floor("floor sqlite", 100), Floor("floor sqlite, one at a time", 1)]

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import psycopg
-
+from bench import counting
 from bench.contestant import StoreName, payload
 from bench.record import note_many
 from windrow import NewJob, Queue
@@ -93,10 +91,8 @@ class Own:
     def left(self, url: str) -> int:
         """Asked past the queue's own code: opening a queue would be timed with the drain."""
         if self.store == "sqlite":
-            with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=30)) as file:
-                return file.execute(LEFT.replace("windrow.", "windrow_")).fetchone()[0]
-        with psycopg.connect(url) as connection:
-            return connection.execute(LEFT).fetchone()[0]
+            return counting.in_sqlite(url, LEFT.replace("windrow.", "windrow_"))
+        return counting.in_postgres(url, LEFT)
 
     async def occupy(self, url: str, jobs: int) -> None:
         """Take so many jobs into work, and leave them there. Their numbers come last: the queue

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 
+from bench import counting
 from bench.contestant import StoreName, payload
 from bench.record import note
 
@@ -65,8 +66,7 @@ class Absurd:
         asyncio.run(run_worker(url))
 
     def left(self, url: str) -> int:
-        with psycopg.connect(url) as connection:
-            return connection.execute(LEFT).fetchone()[0]
+        return counting.in_postgres(url, LEFT)
 
 
 def make_client(url: str) -> Any:

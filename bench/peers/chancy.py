@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
+from bench import counting
 from bench.contestant import StoreName, payload
 from bench.record import note
 
@@ -74,8 +73,7 @@ class ChancyPeer:
         asyncio.run(run_worker(url))
 
     def left(self, url: str) -> int:
-        with psycopg.connect(url) as connection:
-            return connection.execute(LEFT).fetchone()[0]
+        return counting.in_postgres(url, LEFT)
 
 
 async def run_worker(url: str) -> None:

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
+from bench import counting
 from bench.contestant import StoreName, payload
 from bench.record import note
 
@@ -81,8 +80,7 @@ class Dbos:
         threading.Event().wait()
 
     def left(self, url: str) -> int:
-        with psycopg.connect(url) as connection:
-            return connection.execute(LEFT).fetchone()[0]
+        return counting.in_postgres(url, LEFT)
 
 
 CONTESTANTS = [Dbos()]

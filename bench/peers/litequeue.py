@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bench import counting
 from bench.contestant import StoreName, payload_text
 from bench.floor_sqlite import path_of
 from bench.record import note_text
@@ -62,8 +62,7 @@ class Litequeue:
             queue.done(message.message_id)
 
     def left(self, url: str) -> int:
-        with closing(sqlite3.connect(path_of(url), timeout=30)) as connection:
-            return connection.execute(LEFT).fetchone()[0]
+        return counting.in_sqlite(url, LEFT)
 
 
 CONTESTANTS = [Litequeue()]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import asyncpg
 import psycopg
 
+from bench import counting
 from bench.contestant import StoreName, payload_text
 from bench.record import note_many
 
@@ -63,8 +64,7 @@ class Pgmq:
         asyncio.run(drain(url))
 
     def left(self, url: str) -> int:
-        with psycopg.connect(url) as connection:
-            return connection.execute(LEFT).fetchone()[0]
+        return counting.in_postgres(url, LEFT)
 
 
 async def drain(url: str) -> None:

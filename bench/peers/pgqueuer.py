@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
+from bench import counting
 from bench.contestant import StoreName, payload_text
 from bench.record import note_text
 
@@ -52,8 +51,7 @@ class PgQueuer:
 
     def left(self, url: str) -> int:
         """A finished job leaves the table for the log."""
-        with psycopg.connect(url) as connection:
-            return connection.execute(LEFT).fetchone()[0]
+        return counting.in_postgres(url, LEFT)
 
 
 @asynccontextmanager

@@ -8,9 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
-from bench import redis_server
+from bench import counting, redis_server
 from bench.contestant import StoreName, payload
 from bench.record import note
 
@@ -72,8 +70,7 @@ class Saq:
     def left(self, url: str) -> int:
         if self.store == "redis":
             return redis_server.ask_number(url, "ZCARD", "saq:bench:incomplete")
-        with psycopg.connect(url) as connection:
-            return connection.execute(LEFT).fetchone()[0]
+        return counting.in_postgres(url, LEFT)
 
 
 async def run_worker(url: str) -> None:
