@@ -16,9 +16,9 @@ def main() -> None:
     given = parse()
     chosen = choose(given)
     results = rounds.run(given, chosen)
+    print(report.as_text(results))
     if not given.no_save:
         print(f"\nkept in {results.save()}")
-    print(report.as_text(results))
 
 
 def parse() -> argparse.Namespace:

@@ -41,6 +41,8 @@ def run(given: argparse.Namespace, chosen: Mapping[str, Contestant]) -> Results:
                 if measured.absent is None:
                     say(f"round {number + 1} of {given.rounds}: {measured.name}")
                     one_round(given, beds[measured.store], chosen[measured.name], measured)
+            if not given.no_save:
+                results.save()  # a run that is stopped later keeps its rounds
     return results
 
 

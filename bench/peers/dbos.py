@@ -16,7 +16,7 @@ QUEUE = "bench"
 WORKFLOW = "noop"
 CONCURRENCY = 100
 POLL = 0.1
-LEFT = "SELECT count(*) FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING')"
+LEFT = "SELECT count(*) FROM dbos.workflow_status WHERE status <> 'SUCCESS'"
 
 
 def config(url: str) -> dict[str, Any]:
