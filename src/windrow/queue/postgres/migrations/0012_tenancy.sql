@@ -15,13 +15,22 @@ $$;
 
 -- The tenant that the session acts for. What it has set counts only for those who speak for many
 -- tenants, the members of windrow_api. Reads tenant_role as the owner, for roles that may not.
-CREATE FUNCTION windrow.session_tenant() RETURNS text LANGUAGE sql STABLE SECURITY DEFINER
+CREATE FUNCTION windrow.session_tenant() RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(
-        (SELECT tenant FROM windrow.tenant_role WHERE role = windrow.acting_role()),
-        (SELECT nullif(current_setting('windrow.tenant', true), '')
-           FROM pg_roles
-          WHERE rolname = 'windrow_api' AND pg_has_role(windrow.acting_role(), oid, 'USAGE')))
+DECLARE
+    set_role CONSTANT text := current_setting('role');
+    who CONSTANT name := CASE set_role WHEN 'none' THEN session_user ELSE set_role END;
+    said CONSTANT text := nullif(current_setting('windrow.tenant', true), '');
+    found text;
+BEGIN
+    SELECT tenant INTO found FROM windrow.tenant_role WHERE role = who;
+    IF found IS NULL AND said IS NOT NULL
+       AND EXISTS (SELECT FROM pg_roles
+                    WHERE rolname = 'windrow_api' AND pg_has_role(who, oid, 'USAGE')) THEN
+        RETURN said;
+    END IF;
+    RETURN found;
+END
 $$;
 
 -- What the session may do: 'all', what a 'tenant' may, only to 'enqueue', or 'nothing'.

@@ -40,12 +40,13 @@ BEGIN
         EXECUTE format('ALTER FUNCTION %s RESET search_path', found.name);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', found.name);
     END LOOP;
+    FOR found IN SELECT DISTINCT tgfoid::regprocedure::text AS name
+                   FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+                  WHERE relnamespace = 'windrow'::regnamespace AND tgdeferrable AND NOT tgisinternal
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SECURITY INVOKER RESET search_path', found.name);
+    END LOOP;
 END $$;
-
-ALTER FUNCTION windrow.notice_change() SECURITY INVOKER RESET ALL;
-ALTER FUNCTION windrow.notice_group() SECURITY INVOKER RESET ALL;
-ALTER FUNCTION windrow.notice_queue() SECURITY INVOKER RESET ALL;
-ALTER FUNCTION windrow.publish_draft() SECURITY INVOKER RESET ALL;
 
 DROP SCHEMA IF EXISTS windrow_gate CASCADE;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA windrow FROM windrow_worker, windrow_gate;

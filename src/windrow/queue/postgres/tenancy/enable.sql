@@ -4,11 +4,22 @@
 CREATE SCHEMA IF NOT EXISTS windrow_gate;
 REVOKE ALL ON SCHEMA windrow, windrow_gate FROM PUBLIC;
 
--- Whether whoever calls a function of the gate sees the rows of every tenant.
-CREATE OR REPLACE FUNCTION windrow_gate.sees_all() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
-    SELECT windrow.session_access() = 'all'
-$$;
+-- Whether whoever calls a function of the gate sees the rows of every tenant. Asked in every statement
+-- of a dialect, also by workers, so it is made to be fast: no query, and not as somebody else.
+DO $make$
+BEGIN
+    EXECUTE format($text$
+        CREATE OR REPLACE FUNCTION windrow_gate.sees_all() RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+        DECLARE
+            set_role CONSTANT text := pg_catalog.current_setting('role');
+            who CONSTANT name := CASE set_role WHEN 'none' THEN session_user ELSE set_role END;
+        BEGIN
+            RETURN pg_catalog.pg_has_role(who, 'windrow_worker', 'USAGE')
+                   OR pg_catalog.pg_has_role(who, %L, 'USAGE')
+                   OR (SELECT rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = who);
+        END
+        $$ $text$, (SELECT relowner::regrole::text FROM pg_class WHERE oid = 'windrow.job'::regclass));
+END $make$;
 
 -- The same, or may enqueue for every tenant, which takes a look at those who hold unique keys.
 CREATE OR REPLACE FUNCTION windrow_gate.is_open() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
@@ -42,12 +53,6 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
       FROM json_object_keys(given) AS key
 $$;
 
--- Triggers that wait for the commit run as whoever commits, who may see neither sleepers nor events.
-ALTER FUNCTION windrow.notice_change() SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-ALTER FUNCTION windrow.notice_group() SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-ALTER FUNCTION windrow.notice_queue() SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-ALTER FUNCTION windrow.publish_draft() SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-
 DO $$
 DECLARE
     -- Tables that only the owner and workers have anything to do with are in none of these.
@@ -55,7 +60,7 @@ DECLARE
     tenant_tables text[] := job_tables || ARRAY['job_group', 'event', 'event_draft'];
     side_tables text[] := ARRAY['job_payload', 'job_progress', 'job_error', 'job_step'];
     shared_tables text[] := ARRAY['tally', 'queue', 'lease', 'job_limit', 'job_slot', 'sleeper',
-                                  'waiter', 'event_reader'];
+                                  'waiter', 'event_reader', 'worker'];
     told_tables text[] := ARRAY['migration', 'event_floor'];
     -- What tenants read. No leaf but job_live, which statements and views name.
     read_tables text[] := tenant_tables[1:5] || side_tables || told_tables || ARRAY['blob'];
@@ -104,7 +109,18 @@ BEGIN
             CREATE POLICY windrow_read ON windrow.lease FOR SELECT TO windrow_tenant USING (
                 EXISTS (SELECT FROM windrow.job_live WHERE job_live.id = ANY (lease.job_ids)));
         END IF;
-        IF found.name = ANY (tenant_tables || side_tables || shared_tables || told_tables
+        -- Views of dialects ask what is paused and parked. The names of queues are no secret; a key may
+        -- be the name of another tenant.
+        IF found.name = 'queue' THEN
+            GRANT SELECT (name, is_paused) ON windrow.queue TO windrow_tenant;
+            CREATE POLICY windrow_read ON windrow.queue FOR SELECT TO windrow_tenant USING (true);
+        ELSIF found.name = 'job_limit' THEN
+            GRANT SELECT (key, parked_until) ON windrow.job_limit TO windrow_tenant;
+            CREATE POLICY windrow_read ON windrow.job_limit FOR SELECT TO windrow_tenant USING (
+                parked_until IS NOT NULL AND EXISTS (
+                    SELECT FROM windrow.job_live WHERE job_limit.key = ANY (job_live.limit_keys)));
+        END IF;
+        IF found.root = ANY (tenant_tables || side_tables || shared_tables || told_tables
                              || ARRAY['blob']) THEN
             EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON windrow.%I TO windrow_gate',
                            found.name);
@@ -127,7 +143,8 @@ BEGIN
                            'USING (%s)', found.name, mine);
             EXECUTE format('CREATE POLICY windrow_pass ON windrow.%I TO windrow_gate '
                            'USING (%s OR %s) WITH CHECK (%s OR %s)', found.name,
-                           CASE WHEN found.root = 'job_group' THEN sees_all ELSE opened END,
+                           CASE WHEN found.root = 'job_group' THEN sees_all
+                                ELSE sees_all || ' OR ' || opened END,
                            mine, sees_all, refers);
         ELSIF found.name = ANY (side_tables) THEN
             job_id := CASE WHEN found.name IN ('job_error', 'job_step') THEN 'job_id' ELSE 'id' END;
@@ -139,7 +156,7 @@ BEGIN
             EXECUTE format('CREATE POLICY windrow_pass ON windrow.%1$I TO windrow_gate '
                            'USING (%2$s OR %3$s) '
                            'WITH CHECK (%2$s OR NOT windrow_gate.is_foreign_job(%1$I.%4$I))',
-                           found.name, opened, refers, job_id);
+                           found.name, sees_all || ' OR ' || opened, refers, job_id);
         ELSIF found.name = 'blob' THEN
             -- One blob may be the result of many tenants' jobs: a tenant removes none.
             refers := 'EXISTS (SELECT FROM windrow.job WHERE job.result_hash = blob.hash)';

@@ -1,14 +1,22 @@
--- Views over the tables, those of dialects and of anybody else: whoever reads through one sees what
+-- What lies around the tables: triggers, and views, those of dialects and of anybody else: whoever reads through one sees what
 -- their own role sees. Through views of views as well, where one that is not so would lend its owner's
 -- eyes to those beneath it.
 --
--- Dialects are written to by INSTEAD OF triggers. Their functions get rights of the gate, within which
--- row-level security holds; so tenants may write through the view and need no right to a table.
+-- Dialects are written to by INSTEAD OF triggers. The functions of their triggers get rights of the gate,
+-- within which row-level security holds; so tenants may write through the view and need no right to a table.
 DO $$
 DECLARE
     found record;
     done record;
 BEGIN
+    -- Triggers that wait for the commit run as whoever commits, who may see neither sleepers nor events.
+    FOR found IN SELECT DISTINCT tgfoid::regprocedure::text AS name
+                   FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+                  WHERE relnamespace = 'windrow'::regnamespace AND tgdeferrable AND NOT tgisinternal
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = pg_catalog, pg_temp',
+                       found.name);
+    END LOOP;
     FOR found IN
         WITH RECURSIVE above AS (
             SELECT oid FROM pg_class WHERE relnamespace = 'windrow'::regnamespace
@@ -35,22 +43,42 @@ BEGIN
                        'windrow_enqueuer, windrow_gate', found.schema);
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO windrow_worker, windrow_tenant',
                        found.name);
-        EXECUTE format('GRANT INSERT ON %s TO windrow_enqueuer', found.name);
         -- A trigger looks whether the row is still what its statement saw.
         EXECUTE format('GRANT SELECT ON %s TO windrow_gate', found.name);
-        FOR done IN
-            SELECT DISTINCT tgfoid::regprocedure::text AS name,
-                   (SELECT pronamespace::regnamespace::text FROM pg_proc WHERE oid = tgfoid) AS schema
-              FROM pg_trigger WHERE tgrelid = found.oid AND tgtype & 64 <> 0
-        LOOP
-            EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER', done.name);
-            EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', done.name);
-            EXECUTE format('GRANT USAGE, CREATE ON SCHEMA %s TO windrow_gate', done.schema);
-            EXECUTE format('ALTER FUNCTION %s OWNER TO windrow_gate', done.name);
-            EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', done.name);
-            EXECUTE format('REVOKE CREATE ON SCHEMA %s FROM windrow_gate', done.schema);
-        END LOOP;
+        EXECUTE format('GRANT INSERT ON %s TO windrow_enqueuer', found.name);
+        IF EXISTS (SELECT FROM pg_depend JOIN pg_rewrite ON pg_rewrite.oid = objid
+                    WHERE ev_class = found.oid
+                      AND refobjid = 'windrow.job_finished_kept'::regclass) THEN
+            GRANT SELECT ON windrow.job_finished_kept TO windrow_tenant;
+        END IF;
     END LOOP;
+    FOR done IN
+        SELECT oid::regprocedure::text AS name, pronamespace::regnamespace::text AS schema,
+               prorettype = 'trigger'::regtype AS is_trigger
+          FROM pg_proc
+         WHERE oid IN (SELECT tgfoid FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+                        WHERE relkind = 'v' AND relnamespace <> to_regnamespace('windrow_dialect')
+                          AND has_table_privilege('windrow_tenant', tgrelid, 'INSERT'))
+            OR (pronamespace = to_regnamespace('pgmq')
+                AND proname IN ('send', 'send_batch', 'delete'))
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER', done.name);
+        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', done.name);
+        EXECUTE format('GRANT USAGE, CREATE ON SCHEMA %s TO windrow_gate', done.schema);
+        EXECUTE format('ALTER FUNCTION %s OWNER TO windrow_gate', done.name);
+        EXECUTE format('REVOKE CREATE ON SCHEMA %s FROM windrow_gate', done.schema);
+        IF done.is_trigger THEN
+            EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', done.name);
+        END IF;
+    END LOOP;
+    IF to_regnamespace('pgmq') IS NOT NULL THEN
+        -- Which queues there are, and what else it keeps of each; no message is in these.
+        GRANT USAGE ON SCHEMA pgmq TO windrow_worker, windrow_tenant, windrow_enqueuer, windrow_gate;
+        FOR done IN SELECT oid::regclass::text AS name FROM pg_class
+                     WHERE relnamespace = to_regnamespace('pgmq') AND relkind IN ('r', 'p') LOOP
+            EXECUTE format('GRANT ALL ON %s TO windrow_worker, windrow_gate', done.name);
+        END LOOP;
+    END IF;
     IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'windrow_dialect') THEN
         -- What views compute their columns with; none of it can do more than whoever calls it.
         GRANT USAGE ON SCHEMA windrow_dialect
