@@ -300,6 +300,50 @@ async def test_a_worker_whose_message_was_archived_has_lost_it(db: Any, store: S
     assert (await store.finish_jobs([completion(job)])).lost == (job.id,)
 
 
+async def test_what_happens_to_messages_is_told_as_of_all_jobs(db: Any, store: Store) -> None:
+    await create(db, "jobs")
+    async with db.transaction():
+        await send(db, "jobs")
+        await db.execute("SELECT pgmq.archive('jobs', msg_id) FROM pgmq.read('jobs', 30, 1)")
+    told = await db.fetch("SELECT type, state, queue, kind FROM windrow.event ORDER BY seq")
+    assert [tuple(row) for row in told] == [
+        ("job.created", "ready", "jobs", "pgmq"),
+        ("job.started", "active", "jobs", "pgmq"),
+        ("job.finished", "completed", "jobs", "pgmq"),
+    ]
+
+
+async def test_a_name_too_long_for_a_channel_cannot_be_listened_to(db: Any) -> None:
+    name = "ж" * 30
+    await create(db, name)
+    with pytest.raises(asyncpg.RaiseError, match="too long for a channel"):
+        await db.execute("SELECT pgmq.enable_notify_insert($1)", name)
+    with pytest.raises(asyncpg.RaiseError, match="too long"):
+        await create(db, "ж" * 31)
+
+
+async def test_p3_an_archived_message_is_found_by_its_number(db: Any, store: Store) -> None:
+    await create(db, "jobs")
+    await db.fetchval(
+        "SELECT count(*) FROM pgmq.send_batch('jobs', array_fill('1'::jsonb, ARRAY[2000]))"
+    )
+    await db.fetch(
+        "SELECT pgmq.archive('jobs', ARRAY(SELECT msg_id FROM pgmq.read('jobs', 30, 2000)))"
+    )
+    async with db.transaction():
+        assert await db.fetchval("SELECT count(*) FROM pgmq.a_jobs WHERE msg_id = 77") == 1
+        assert (await rows_touched(db))["job_finished_kept"] < 20
+
+
+async def test_a_bounded_queue_takes_no_more_messages(db: Any, store: Store) -> None:
+    await create(db, "jobs")
+    await db.execute("UPDATE windrow.queue SET max_depth = 2 WHERE name = 'jobs'")
+    for n in range(2):
+        await send(db, "jobs", n)
+    with pytest.raises(asyncpg.PostgresError, match="full"):
+        await send(db, "jobs", 3)
+
+
 async def test_windrows_rescuer_brings_messages_back_too(db: Any, store: Store) -> None:
     await create(db, "jobs")
     msg_id = await send(db, "jobs")

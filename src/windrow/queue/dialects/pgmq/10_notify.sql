@@ -46,6 +46,9 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM pgmq.meta
                        WHERE meta.queue_name = enable_notify_insert.queue_name) THEN
         RAISE EXCEPTION 'Queue "%" does not exist. Create it first, by pgmq.create()', queue_name;
+    ELSIF octet_length(queue_name) > 49 THEN
+        -- Found out when a message is sent, it would fail the sender.
+        RAISE EXCEPTION 'the name of queue "%" is too long for a channel', queue_name;
     END IF;
     INSERT INTO pgmq.notify_insert_throttle AS former (queue_name, throttle_interval_ms)
     VALUES (enable_notify_insert.queue_name, enable_notify_insert.throttle_interval_ms)
