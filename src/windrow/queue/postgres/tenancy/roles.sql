@@ -21,8 +21,10 @@ BEGIN
             NULL;
         END;
     END IF;
-    -- Functions are given to a role only by one of its members.
-    IF NOT pg_has_role('windrow_gate', 'MEMBER') THEN
-        EXECUTE format('GRANT windrow_gate TO %I', current_user);
-    END IF;
+    -- Functions are given to a role only by one of its members; and the owner may act for tenants.
+    FOREACH wanted IN ARRAY ARRAY['windrow_gate', 'windrow_api'] LOOP
+        IF NOT pg_has_role(wanted, 'MEMBER') THEN
+            EXECUTE format('GRANT %I TO %I', wanted, current_user);
+        END IF;
+    END LOOP;
 END $$;
