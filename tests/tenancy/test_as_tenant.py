@@ -114,3 +114,6 @@ async def test_without_row_level_security_there_is_no_tenants_queue(
 def test_blocking_queue_acts_for_a_tenant_too(tenancy: Tenancy) -> None:
     with Queue.sync(tenancy.url_of("api"), tenant="acme") as queue:
         assert queue.enqueue("work").tenant == "acme"
+    with Queue.sync(tenancy.url_of("api")) as queue:
+        assert [job.tenant for job in queue.as_tenant("acme").list()] == ["acme"]
+        assert queue.as_tenant("globex").list() == []

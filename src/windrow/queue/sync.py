@@ -209,6 +209,10 @@ class SyncQueue(Blocking):
     def job_queue(self, *args: Any, **options: Any) -> Any:
         return Blocking(self._target.job_queue(*args, **options), self._portal)
 
+    def as_tenant(self, tenant: str) -> Any:
+        """The queue of one tenant, on the connections of this one, which closes them."""
+        return Blocking(self._target.as_tenant(tenant), self._portal)
+
     def close(self) -> None:
         self._portal.run(self._target.close())
         self._portal.close()
