@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
 import pytest
 
-from tests.builders import add, claim, completion, counts, get, get_group, make_group
-from tests.seeds.conftest import Connect
+from tests.builders import (
+    add,
+    attempt,
+    claim,
+    completion,
+    counted,
+    counts,
+    failure,
+    get,
+    get_group,
+    insert,
+    make_group,
+    snooze,
+    tallied,
+)
+from tests.seeds.conftest import Connect, require_true_leases
 from tests.seeds.documents import Reading, columns_of
 from windrow.queue.job import Job, JobState
 from windrow.queue.store import Store, open_store
@@ -61,6 +76,7 @@ GIVE_UP = """
 AGE = "UPDATE crawl_jobs SET last_heartbeat = NOW() - INTERVAL '150 seconds' WHERE id = $1"
 LOSE = "UPDATE crawl_jobs SET last_heartbeat = NOW() - INTERVAL '5 minutes' WHERE id = $1"
 ME = uuid.uuid4()
+LABELS = ("pending", "processing", "completed", "failed", "cancelled", "paused")
 
 
 async def enqueue(db: Any, **columns: Any) -> uuid.UUID:
@@ -125,7 +141,7 @@ async def test_columns_types_and_defaults_are_those_of_the_document(db: Any) -> 
         "max_retries": "3",
     }
     labels = await db.fetchval("SELECT enum_range(NULL::job_status)::text[]")
-    assert labels == ["pending", "processing", "completed", "failed", "cancelled", "paused"]
+    assert tuple(labels) == LABELS
 
 
 async def test_documents_own_statements_run(db: Any, store: Store, reading: Reading) -> None:
@@ -544,6 +560,79 @@ async def test_names_that_are_no_uuids_do_not_break_the_view(db: Any, store: Sto
 
     row = await look(db, uuid.UUID(job_id))
     assert row["user_id"].version == row["worker_id"].version == 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_any_mixture_of_writes_keeps_the_counts_true(
+    db: Any, store: Store, dialect_url: str, seed: int
+) -> None:
+    """Statements of the dialect and verbs of Windrow in a random order; what each refuses, it
+    refuses."""
+    choose = random.Random(seed)
+    group = await make_group(store, is_open=True)
+    rows: list[uuid.UUID] = []
+    held: list[Job] = []
+
+    def some() -> uuid.UUID:
+        return choose.choice(rows) if rows else uuid.uuid4()
+
+    async def write(change: str) -> None:
+        await db.execute(f"UPDATE crawl_jobs SET {change} WHERE id = $1", some())
+
+    async def put() -> None:
+        rows.append(await enqueue(db, max_retries=choose.randrange(3)))
+
+    async def put_here() -> None:
+        given = await insert(
+            store,
+            *("crawl", {"n": 1}),
+            queue=DIALECT,
+            delay=choose.choice([0, 60]),
+            group=choose.choice([None, group.id]),
+        )
+        rows.append(uuid.UUID(given.id))
+
+    async def follow() -> None:
+        given = await insert(store, "crawl", queue=DIALECT, unique="key", on_conflict="follow")
+        rows.append(uuid.UUID(given.id))
+
+    async def claim_here() -> None:
+        held.extend(await claim(store, 2, DIALECT))
+
+    async def finish_here() -> None:
+        if held:
+            job = held.pop(choose.randrange(len(held)))
+            ends = [completion(job), failure(job), attempt(job), snooze(job)]
+            await store.finish_jobs([choose.choice(ends)])
+
+    steps: list[Callable[[], Awaitable[Any]]] = [
+        *(put, put, put_here, put_here, follow, claim_here, finish_here, finish_here),
+        *[lambda: work(db, uuid.uuid4())] * 3,
+        *[lambda s=status: write(f"status = '{s}'") for status in LABELS],
+        lambda: write("status = 'pending', retry_count = retry_count + 1"),
+        lambda: write("progress_percentage = progress_percentage + 7"),
+        lambda: db.execute(HEARTBEAT, some()),
+        lambda: db.execute(AGE, some()),
+        lambda: db.execute(LOSE, some()),
+        lambda: db.execute(RECOVER),
+        lambda: db.execute(GIVE_UP),
+        lambda: db.execute("DELETE FROM crawl_jobs WHERE id = $1", some()),
+        lambda: store.rescue_jobs(),
+        lambda: store.stage_jobs(),
+        lambda: store.pause_jobs([str(some())]),
+        lambda: store.resume_jobs([str(some())]),
+        lambda: store.cancel_jobs([str(some())], "no"),
+        lambda: store.retry_jobs([str(some())]),
+        lambda: store.delete_jobs([str(some())]),
+    ]
+    for number in range(150):
+        await choose.choice(steps)()
+        if number % 10 == 0:
+            assert await tallied(store) == await counted(store)
+            await require_true_leases(dialect_url)
+            found = await get_group(store, group.id)
+            live = ("scheduled", "held", "paused", "ready", "active", "waiting")
+            assert found.pending == sum(n for state, n in found.counts.items() if state in live)
 
 
 @pytest.mark.long

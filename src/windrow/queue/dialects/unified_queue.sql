@@ -426,12 +426,16 @@ BEGIN
            (OLD.item_type, OLD.op, OLD.tenant_id, OLD.priority, OLD.idempotency_key,
             OLD.error_message, OLD.created_at, OLD.max_retries, OLD.retry_count);
     UPDATE windrow.job_finished AS finished
-       SET error = NEW.error_message,
+       SET kind = NEW.item_type || '.' || NEW.op,
+           tenant = nullif(NEW.tenant_id, ''),
+           priority = NEW.priority,
+           error = NEW.error_message,
            attempts = CASE WHEN NEW.retry_count = OLD.retry_count THEN finished.attempts
                            ELSE greatest(NEW.retry_count - finished.crashes, 0) END
      WHERE finished.id = job_id
-       AND (NEW.error_message, NEW.retry_count)
-           IS DISTINCT FROM (finished.error, OLD.retry_count);
+       AND (NEW.item_type, NEW.op, NEW.tenant_id, NEW.priority, NEW.error_message, NEW.retry_count)
+           IS DISTINCT FROM (OLD.item_type, OLD.op, OLD.tenant_id, OLD.priority, finished.error,
+                             OLD.retry_count);
     IF NEW.error_message IS DISTINCT FROM OLD.error_message AND NEW.error_message IS NOT NULL
        AND NOT (NEW.status = 'failed' AND OLD.status <> 'failed') THEN
         PERFORM windrow_dialect.note_error(job_id, 'attempt', NEW.error_message);

@@ -522,13 +522,25 @@ BEGIN
 END;
 
 -- Updates that change nothing: of what a Windrow worker holds or is not to be taken from here, of a
--- lease that another worker holds, of one end into another.
+-- lease that another worker holds, of one end into another, of what has ended into what waits while
+-- another job has its key.
 CREATE TRIGGER unified_queue_refuse BEFORE UPDATE ON unified_queue
 WHEN NOT EXISTS (SELECT 1 FROM windrow_unified_busy)
 BEGIN
   SELECT RAISE(ABORT, 'queue_id cannot be changed') WHERE NEW.queue_id <> OLD.queue_id;
   SELECT RAISE(IGNORE)
   WHERE (OLD.status IN ('done', 'failed') AND NEW.status NOT IN (OLD.status, 'pending'))
+    OR (
+      OLD.status IN ('done', 'failed') AND NEW.status = 'pending'
+      AND EXISTS (
+        SELECT 1
+        FROM windrow_unified_job AS w
+        CROSS JOIN windrow_job_finished AS j ON j.seq = w.seq
+        CROSS JOIN windrow_job_live AS holder INDEXED BY windrow_job_live_unique
+          ON holder.unique_key = j.unique_key AND ifnull(holder.tenant, x'') = ifnull(j.tenant, x'')
+        WHERE w.queue_id = OLD.queue_id
+      )
+    )
     OR (
       OLD.status = 'pending' AND NEW.status = 'in_progress'
       AND EXISTS (SELECT 1 FROM windrow_queue WHERE name = 'unified_queue' AND is_paused = 1)
@@ -653,14 +665,14 @@ BEGIN
   INSERT INTO windrow_unified_busy (is_busy) VALUES (1);
   INSERT INTO windrow_job_live (
     seq, id, queue, kind, state, priority, run_at, created_at, started_at, attempts, crashes, runs,
-    max_attempts, max_crashes, lease_seconds, retention_seconds, tenant, unique_key, place
+    max_attempts, max_crashes, lease_seconds, retention_seconds, tenant, unique_key, place, error
   )
   SELECT
     j.seq, j.id, j.queue, j.kind,
     CASE WHEN due > now THEN 'scheduled' ELSE 'ready' END, j.priority,
     CASE WHEN due > now THEN due ELSE now END, j.created_at, j.started_at, NEW.retry_count, 0, j.runs,
     j.max_attempts, j.max_crashes, j.lease_seconds, j.retention_seconds, j.tenant, j.unique_key,
-    j.place
+    j.place, NEW.error_message
   FROM windrow_unified_job AS w
   CROSS JOIN windrow_job_finished AS j ON j.seq = w.seq
   CROSS JOIN windrow_unified_clock
@@ -752,9 +764,28 @@ BEGIN
     END
   WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = NEW.queue_id);
   UPDATE windrow_job_finished
-  SET error = NEW.error_message,
+  SET kind = NEW.item_type || '.' || NEW.op, priority = NEW.priority, error = NEW.error_message,
+    tenant = nullif(NEW.tenant_id, ''),
+    unique_key = CASE
+      WHEN NEW.idempotency_key IS OLD.idempotency_key THEN unique_key ELSE NEW.idempotency_key
+    END,
+    max_attempts = CASE
+      WHEN NEW.max_retries = OLD.max_retries THEN max_attempts ELSE NEW.max_retries + 1
+    END,
+    max_crashes = CASE
+      WHEN NEW.max_retries = OLD.max_retries THEN max_crashes ELSE NEW.max_retries + 1
+    END,
     attempts = CASE
       WHEN NEW.retry_count = OLD.retry_count THEN attempts ELSE max(NEW.retry_count - crashes, 0)
+    END,
+    crashes = CASE
+      WHEN NEW.retry_count = OLD.retry_count THEN crashes ELSE min(crashes, NEW.retry_count)
+    END,
+    created_at = CASE
+      WHEN NEW.created_at = OLD.created_at THEN created_at
+      ELSE ifnull(
+        CAST(round((julianday(NEW.created_at) - 2440587.5) * 86400000) AS INTEGER) * 1000, created_at
+      )
     END
   WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = NEW.queue_id);
   UPDATE windrow_job_payload
