@@ -105,9 +105,10 @@ GOALS = [
 def judge(results: Results) -> list[tuple[str, str, str, str]]:
     """(measure, goal, found, met or not) of each goal."""
     rows = []
+    waiting = results.options["waiting"] or 1_000_000
     for goal in GOALS:
         found = goal.find(results)
-        measure = goal.measure.format_map(results.options)
+        measure = goal.measure.format_map({**results.options, "waiting": waiting})
         if found is None:
             rows.append((measure, goal.text, "–", "not measured"))
             continue

@@ -16,6 +16,7 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 FLOORS = {"postgres": FLOOR, "redis": FLOOR, "sqlite": SQLITE_FLOOR}
 OWN = {"postgres": PLAIN, "redis": PLAIN, "sqlite": SQLITE}
 HOW = "Medians of {} rounds; ratios are taken inside a round, least and most in brackets."
+SITUATION_HEADS = ("contestant", "measure", "median", "least", "most")
 HEADS = ("contestant", *(label for label, _ in MEASURES.values()), "drain ÷ floor", "windrow ÷ it")
 
 
@@ -27,6 +28,17 @@ def rows(results: Results) -> list[tuple[str, ...]]:
             cells = [figure(results, one, measure) for measure in MEASURES]
             found.append((one.name, *cells, *beside(results, one)))
     return found
+
+
+def situations(results: Results) -> list[tuple[str, ...]]:
+    """What was measured of some only: (contestant, measure, median, least, most)."""
+    found = []
+    for one in results.measured:
+        for measure in one.figures.keys() - MEASURES.keys():
+            if there := spread(results, one.name, measure):
+                figures = (there.median, there.least, there.most)
+                found.append((one.name, measure, *(f"{value:,.1f}" for value in figures)))
+    return sorted(found)
 
 
 def figure(results: Results, one: Measured, measure: str) -> str:
@@ -52,6 +64,7 @@ def absent(results: Results) -> list[tuple[str, str]]:
 def as_text(results: Results) -> str:
     """For a terminal: one line for each contestant and goal."""
     parts = [aligned([HEADS, *rows(results)])]
+    parts.append(aligned([SITUATION_HEADS, *situations(results)]))
     parts.append(aligned([("goal", "wanted", "found", ""), *judge(results)]))
     parts += [f"{name}: {why}" for name, why in absent(results)]
     return "\n\n".join(parts)
@@ -77,6 +90,8 @@ def as_markdown(results: Results) -> str:
         table([("measure", "goal", "found", ""), *judge(results)]),
         "### Figures",
         table([HEADS, *rows(results)]),
+        "### In other situations",
+        table([SITUATION_HEADS, *situations(results)]),
         "### Settings",
         table([("contestant", "versions", "jobs", "settings"), *settings(results)]),
     ]

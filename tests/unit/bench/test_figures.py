@@ -70,6 +70,13 @@ def test_goals_say_met_not_met_or_not_measured() -> None:
     assert told["SQLite drain, plain handlers ÷ Huey"] == "not measured"
 
 
+def test_what_was_measured_of_some_only_is_told_too() -> None:
+    results = results_of(**{"windrow postgres": [75.0]})
+    results.measured[0].figures["drain_snapshot"] = [60.0, 80.0]
+    told = "| windrow postgres | drain_snapshot | 70.0 | 60.0 | 80.0 |"
+    assert told in report.as_markdown(results)
+
+
 def test_who_has_no_figures_is_named_with_the_reason() -> None:
     results = results_of(**{"floor postgres": [100.0]})
     results.measured.append(Measured("awa", "postgres", "", {}, 100, absent="not installed: awa"))
