@@ -173,6 +173,20 @@ async def test_dialect_works_for_its_owner_with_row_level_security_and_without(
     await assert_counts_are_true(tenancy)
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+async def test_enqueuer_does_nothing_else_through_a_dialect(
+    tenancy: Tenancy, relation: str
+) -> None:
+    await install(tenancy, relation)
+    async with tenancy.connected("enqueuer") as enqueuer:
+        insert = INSERTS[relation].partition(" RETURNING")[0]
+        await enqueuer.execute(insert, named("acme", relation))
+        for statement in (f"SELECT * FROM {relation}", f"DELETE FROM {relation}", CLAIMS[relation]):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await enqueuer.execute(statement)
+    await assert_counts_are_true(tenancy)
+
+
 async def test_taken_key_of_another_tenant_cannot_be_noticed(tenancy: Tenancy) -> None:
     await install(tenancy, "public.unified_queue")
     insert = INSERTS["public.unified_queue"].replace("'one of ' || $1", "'the same'")
@@ -197,7 +211,7 @@ async def test_tenants_send_and_delete_by_pgmq(tenancy: Tenancy, acme: Queue) ->
         other = await theirs.fetchval("""SELECT pgmq.send('tasks', '{"n": 2}'::jsonb)""")
         seen = await mine.fetch("SELECT msg_id, message::text FROM pgmq.q_tasks")
         assert [tuple(row) for row in seen] == [(number, '{"n": 1}')]
-        assert not await mine.fetchval("SELECT pgmq.delete('tasks', $1::bigint)", other)
+        assert await mine.execute("DELETE FROM pgmq.q_tasks WHERE msg_id = $1", other) == "DELETE 0"
         for statement in (
             "SELECT * FROM pgmq.read('tasks', 30, 5)",
             "SELECT * FROM pgmq.pop('tasks')",
@@ -211,5 +225,15 @@ async def test_tenants_send_and_delete_by_pgmq(tenancy: Tenancy, acme: Queue) ->
         read = await worker.fetch("SELECT msg_id FROM pgmq.read('tasks', 30, 5)")
         assert {row["msg_id"] for row in read} == {number, other}
         assert await worker.fetchval("SELECT pgmq.delete('tasks', $1::bigint)", other)
-    assert [job.tenant for job in await acme.list()] == ["acme"]
+        assert await mine.execute("DELETE FROM pgmq.q_tasks") == "DELETE 1"
+        async with tenancy.connected("enqueuer") as enqueuer:
+            await enqueuer.execute("INSERT INTO pgmq.q_tasks (vt, message) VALUES (now(), '3')")
+            for statement in (
+                f"SELECT pgmq.delete('tasks', {number}::bigint)",
+                "DELETE FROM pgmq.q_tasks",
+                "SELECT * FROM pgmq.q_tasks",
+            ):
+                with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                    await enqueuer.fetch(statement)
+    assert await acme.list() == []
     await assert_counts_are_true(tenancy)

@@ -1,7 +1,7 @@
 -- The tables of the schema, and what is wrong with each: is_secured, problem (or null).
 SELECT relrowsecurity AS is_secured,
        CASE WHEN NOT relrowsecurity THEN 'table ' || oid::regclass || ' has no row-level security'
-            WHEN relispartition AND relname <> ALL (ARRAY['job_live', 'job_finished', 'job_finished_kept'])
+            WHEN relispartition AND relname <> ALL (ARRAY['job_live', 'job_finished'])
                  AND EXISTS (SELECT FROM aclexplode(relacl) AS given
                               WHERE given.grantee <> relowner
                                 AND given.grantee <> ALL (ARRAY(SELECT oid FROM pg_roles

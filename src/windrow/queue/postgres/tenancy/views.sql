@@ -46,30 +46,21 @@ BEGIN
         -- A trigger looks whether the row is still what its statement saw.
         EXECUTE format('GRANT SELECT ON %s TO windrow_gate', found.name);
         EXECUTE format('GRANT INSERT ON %s TO windrow_enqueuer', found.name);
-        IF EXISTS (SELECT FROM pg_depend JOIN pg_rewrite ON pg_rewrite.oid = objid
-                    WHERE ev_class = found.oid
-                      AND refobjid = 'windrow.job_finished_kept'::regclass) THEN
-            GRANT SELECT ON windrow.job_finished_kept TO windrow_tenant;
-        END IF;
     END LOOP;
     FOR done IN
-        SELECT oid::regprocedure::text AS name, pronamespace::regnamespace::text AS schema,
-               prorettype = 'trigger'::regtype AS is_trigger
+        SELECT oid::regprocedure::text AS name, pronamespace::regnamespace::text AS schema
           FROM pg_proc
          WHERE oid IN (SELECT tgfoid FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
                         WHERE relkind = 'v' AND relnamespace <> to_regnamespace('windrow_dialect')
                           AND has_table_privilege('windrow_tenant', tgrelid, 'INSERT'))
-            OR (pronamespace = to_regnamespace('pgmq')
-                AND proname IN ('send', 'send_batch', 'delete'))
     LOOP
         EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER', done.name);
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', done.name);
         EXECUTE format('GRANT USAGE, CREATE ON SCHEMA %s TO windrow_gate', done.schema);
         EXECUTE format('ALTER FUNCTION %s OWNER TO windrow_gate', done.name);
         EXECUTE format('REVOKE CREATE ON SCHEMA %s FROM windrow_gate', done.schema);
-        IF done.is_trigger THEN
-            EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', done.name);
-        END IF;
+        -- Nobody makes triggers of their own with these.
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', done.name);
     END LOOP;
     IF to_regnamespace('pgmq') IS NOT NULL THEN
         -- Which queues there are, and what else it keeps of each; no message is in these.
