@@ -65,6 +65,7 @@ class RabbitMq(Notifier):
         self._backoff = FIRST_BACKOFF
         self._problem: str | None = None  # with the broker, if there is one
         self._task: asyncio.Task[None] | None = None
+        self._is_closing = False
         self._binding: set[asyncio.Task[None]] = set()
         self._tidying: asyncio.TimerHandle | None = None
 
@@ -101,6 +102,7 @@ class RabbitMq(Notifier):
                     await self._is_told.wait()
         if self._tidying is not None:
             self._tidying.cancel()
+        self._is_closing = True
         tasks = [*self._binding, *([self._task] if self._task else [])]
         for task in tasks:
             task.cancel()
@@ -149,6 +151,10 @@ class RabbitMq(Notifier):
             finally:
                 self._link = None
                 self._has_tried.set()
+            # Python 3.11 may lose a cancellation that meets the answer to a call with a time-out,
+            # as connecting is: then this is what ends the loop.
+            if self._is_closing:
+                return
             await asyncio.sleep(random.uniform(self._backoff / 2, self._backoff))
             self._backoff = min(LONGEST_BACKOFF, self._backoff * 2)
 
