@@ -11,7 +11,7 @@ STAMP := .venv/.installed
 RULES := $(wildcard tests/test_layers.py tests/test_public_api.py tests/test_statements.py tests/test_docs.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check fix test demo bench serve schema clean
+.PHONY: help setup check fix test chaos demo bench serve schema clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,8 +37,13 @@ fix: $(STAMP) ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: $(STAMP) ## Run all tests (ARGS='-k lease' picks some, WORKERS=4 uses more cores)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+test: $(STAMP) ## Run the tests (ARGS='-k lease' picks some, WORKERS=4 uses more cores)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not chaos' $(ARGS)
+
+chaos: $(STAMP) ## Run the tests that take long: more processes killed, more jobs
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m chaos $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance --store=pgbouncer $(ARGS)
+	WINDROW_TEST_MORE=5 $(BIN)/pytest -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
 
 demo: $(STAMP) ## Show Windrow at work
 	$(BIN)/windrow demo

@@ -19,6 +19,7 @@ import asyncio
 import os
 import secrets
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ from windrow.queue.store import Store, open_store
 STORES = ("sqlite", "postgres", "pgbouncer", "prepared")
 EVERYWHERE = ("sqlite", "postgres")
 POOLED = ("pgbouncer", "prepared")
+BEHIND_POOLER = 5  # one in so many tests
 CONFORMANCE = Path(__file__).parent / "conformance"
 SERVER = pytest.StashKey[Server]()
 BOUNCER = pytest.StashKey[Bouncer]()
@@ -76,6 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "requires(capability): run only on stores that declare this capability"
     )
+    config.addinivalue_line("markers", "chaos: takes long; run by `make chaos`, not by `make test`")
     config.addinivalue_line("markers", "long: run behind pgbouncer only if --store asks for it")
 
 
@@ -98,11 +101,12 @@ def _chosen_stores(config: pytest.Config) -> list[str]:
 
 
 def _usual_stores(test: pytest.Item) -> tuple[str, ...]:
-    """What a pooler changes shows in any test of a verb: those of many thousands of calls may go
-    without it."""
+    """What a pooler changes shows in any test of a verb: one in five, chosen by its name, runs
+    behind it each time, and all of them by `make chaos`. Those of very many calls do not."""
     is_long = test.get_closest_marker("long") is not None
     is_short = test.path.is_relative_to(CONFORMANCE) and not is_long
-    return (*EVERYWHERE, "pgbouncer") if is_short else EVERYWHERE
+    is_chosen = zlib.crc32(test.nodeid.encode()) % BEHIND_POOLER == 0
+    return (*EVERYWHERE, "pgbouncer") if is_short and is_chosen else EVERYWHERE
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +45,9 @@ SLACK = timedelta(hours=1)  # a store may keep jobs so much longer
 
 # Examples of so many steps, sized so that both stores together take well under a minute.
 STEPS = 40
-EXAMPLES = {"sqlite": 250, "postgres": 60}
+MORE = int(os.environ.get("WINDROW_TEST_MORE", "1"))
+# `make chaos` makes five times as many.
+EXAMPLES = {"sqlite": 100 * MORE, "postgres": 24 * MORE}
 
 QUEUES = st.sampled_from(["a", "b"])
 SOME_QUEUES = st.sampled_from([None, ("a",), ("b",), ("a", "b")])

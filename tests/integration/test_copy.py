@@ -541,6 +541,7 @@ def racers(*asked: tuple[str, dict[str, Any]]) -> Iterator[list[Racer]]:
             racer.process.communicate()
 
 
+@pytest.mark.chaos
 async def test_copies_killed_beside_producers_and_workers_of_other_processes(
     urls: tuple[str, str], both: tuple[Store, Store], tmp_path: Path
 ) -> None:

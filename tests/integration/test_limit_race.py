@@ -142,7 +142,9 @@ async def mark(store: Store) -> datetime:
     return inserted.created_at
 
 
-@pytest.mark.parametrize("on_full", ["reject", "drop_oldest"])
+@pytest.mark.parametrize(
+    "on_full", ["reject", pytest.param("drop_oldest", marks=pytest.mark.chaos)]
+)
 async def test_8_processes_do_not_overfill_a_bounded_queue(
     real: Store,  # noqa: F811
     start: Start,  # noqa: F811
@@ -161,6 +163,7 @@ async def test_8_processes_do_not_overfill_a_bounded_queue(
     assert [racer.end() for racer in racers] == [0] * RACERS
 
 
+@pytest.mark.chaos
 async def test_100000_jobs_of_one_key_do_not_keep_ten_of_another_waiting(
     real: Store,  # noqa: F811
 ) -> None:

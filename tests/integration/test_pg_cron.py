@@ -378,6 +378,7 @@ async def test_a_database_without_the_extension_says_what_to_run(store: Store, u
         await install_cron(url, database_name(url))
 
 
+@pytest.mark.chaos  # cron comes once a minute
 async def test_without_a_worker_cron_itself_stages_and_rescues(
     store: Store, url: str, connecting_url: str
 ) -> None:
