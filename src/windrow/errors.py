@@ -4,6 +4,10 @@
     ├─ ConfigError
     │  └─ MissingExtra(extra)
     ├─ RateLimited(key, retry_after) *    somebody else's limit, not one of ours
+    ├─ IngestError(code)
+    │  ├─ InvalidOptions                  bad input; nothing was fetched
+    │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
+    │  └─ ConversionError(content_type)   broken, encrypted or too much of it
     └─ QueueError
        ├─ InvalidJob                      bad input; nothing was written
        │  ├─ PayloadTooLarge
@@ -86,6 +90,46 @@ class RateLimited(WindrowError):
         self.retry_after = retry_after
         wait = "" if retry_after is None else f", asks for {retry_after:g} s"
         super().__init__(f"{key} is asked too often{wait}")
+
+
+class IngestError(WindrowError):
+    """The source could not be turned into a document.
+
+    `code` names the reason for programs; the HTTP API shows it as it is.
+    """
+
+    code: str = "SCRAPE_FAILED"
+
+    def __init__(self, message: str | None = None, *, code: str | None = None) -> None:
+        if code is not None:
+            self.code = code
+        super().__init__(message)
+
+
+class InvalidOptions(IngestError):
+    """The options are not valid, so nothing was fetched."""
+
+    code = "BAD_REQUEST"
+
+
+class UnsupportedFormat(IngestError):
+    """There is no text to be had from this kind of file."""
+
+    code = "SCRAPE_UNSUPPORTED_FILE_ERROR"
+
+    def __init__(self, content_type: str, why: str = "") -> None:
+        self.content_type = content_type
+        super().__init__(f"{content_type} is not a format that becomes text{why and f': {why}'}")
+
+
+class ConversionError(IngestError):
+    """The file cannot be read as what it says it is."""
+
+    code = "SCRAPE_CONVERSION_ERROR"
+
+    def __init__(self, content_type: str, why: str, *, code: str | None = None) -> None:
+        self.content_type = content_type
+        super().__init__(f"this {content_type} cannot be read: {why}", code=code)
 
 
 class QueueError(WindrowError):

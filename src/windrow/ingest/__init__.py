@@ -1,0 +1,1 @@
+"""From a source to documents: fetch, convert, look at. Knows nothing of jobs."""
