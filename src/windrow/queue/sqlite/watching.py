@@ -24,17 +24,16 @@ from windrow.queue.bells import Belfry, Bell, Wish
 from windrow.queue.notifying import Notifier
 from windrow.queue.sqlite.connection import connect
 from windrow.queue.sqlite.location import Location
+from windrow.queue.sqlite.log import Log, open_log
 from windrow.queue.sqlite.rows import to_json
 from windrow.queue.sqlite.work import statement
 
 logger = logging.getLogger(__name__)
 
-# Measured in docs/decisions/0006-wake-ups.md: a commit is mostly noticed in a few ms, for under 1 %
-# of a core.
-LOOK_SECONDS: Final = 0.008
-# After a write to the log the exact number is asked for in so many looks, later in one of so many.
-ASKING_LOOKS: Final = 25
-ASKING_ANYWAY: Final = 12
+# After a write to the log a commit is asked for after each of these, in seconds: it can be seen
+# only when the disk has it, and soon after somebody shall know. Without a write, now and then.
+ASKING_PAUSES: Final = (0.0005, 0.001, 0.002, 0.004, *(0.008,) * 12)
+ASKING_ANYWAY_SECONDS: Final = 0.1
 # So long the thread stays when nobody sleeps any more: most sleepers come back.
 LINGER_SECONDS: Final = 1.0
 _START_SECONDS: Final = 5.0
@@ -43,34 +42,27 @@ _START_SECONDS: Final = 5.0
 class Commits:
     """Whether others have committed since last asked.
 
-    `PRAGMA data_version` is exact and takes locks; the log's size and time cost half as much. They
-    change when a commit is written, a little before it can be seen, so the number is asked for a
-    while after that. Now and then it is asked for in any case: a clock may be coarse.
+    `PRAGMA data_version` is exact and takes locks. A write to the log costs less to notice and
+    comes a little before the commit can be seen, so the number is asked for a while after it.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, log: Log) -> None:
         self._connection = connection
-        self._log = f"{path}-wal"
-        self._stamp = self._read_stamp()
-        self._looks = 0  # since the log was seen to change
+        self._log = log
+        self._pauses = iter(ASKING_PAUSES)
         self._version = self._read_version()
 
-    def have_come(self) -> bool:
-        stamp = self._read_stamp()
-        self._looks += 1
-        if stamp != self._stamp:
-            self._stamp, self._looks = stamp, 0
-        if self._looks > ASKING_LOOKS and self._looks % ASKING_ANYWAY:
-            return False
+    def wait(self) -> bool:
+        """Sleep until others may have committed, but not for long; whether they have."""
+        pause = next(self._pauses, None)
+        if self._log.wait_for_write(ASKING_ANYWAY_SECONDS) if pause is None else self._pass(pause):
+            self._pauses = iter(ASKING_PAUSES)
         former, self._version = self._version, self._read_version()
         return self._version != former
 
-    def _read_stamp(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._log)
-        except FileNotFoundError:  # nothing was written yet, or the log was removed
-            return None
-        return found.st_mtime_ns, found.st_size
+    def _pass(self, pause: float) -> bool:
+        time.sleep(pause)
+        return self._log.wait_for_write(0)
 
     def _read_version(self) -> int:
         [(version,)] = self._connection.execute("PRAGMA data_version")
@@ -136,12 +128,13 @@ class Watch:
             has_begun.set()
 
     def _look_on(self, connection: sqlite3.Connection, has_begun: threading.Event) -> None:
-        commits = Commits(connection, self._location.path)
-        has_begun.set()
-        while self._is_wanted():
-            if commits.have_come():
-                self._look(connection)
-            time.sleep(LOOK_SECONDS)
+        connection.execute("PRAGMA data_version")  # the log is there from the first read on
+        with closing(open_log(f"{self._location.path}-wal")) as log:
+            commits = Commits(connection, log)
+            has_begun.set()
+            while self._is_wanted():
+                if commits.wait():
+                    self._look(connection)
 
     def _is_wanted(self) -> bool:
         if len(self.belfry):
