@@ -28,10 +28,12 @@ class Bell:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._rung = asyncio.Event()
+        self._queues: frozenset[str] | None = frozenset()  # it has rung for; None: for whatever
 
-    def ring(self) -> None:
+    def ring(self, queues: frozenset[str] | None = None) -> None:
+        """Wake the sleeper: for work in these queues, or for whatever there may be."""
         try:
-            self._loop.call_soon_threadsafe(self._rung.set)
+            self._loop.call_soon_threadsafe(self._hear, queues)
         except RuntimeError:  # the loop was closed, so nobody sleeps
             return
 
@@ -44,6 +46,18 @@ class Bell:
             return False
         self._rung.clear()
         return True
+
+    def take_queues(self) -> tuple[str, ...] | None:
+        """The queues it has rung for since this was last asked; None: there may be work in any."""
+        queues, self._queues = self._queues, frozenset()
+        return tuple(queues) if queues else None
+
+    def _hear(self, queues: frozenset[str] | None) -> None:
+        if queues is None or self._queues is None:
+            self._queues = None
+        else:
+            self._queues |= queues
+        self._rung.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +114,7 @@ class Belfry:
         for bell, wish in wishes:
             wanted = with_work if wish.queues is None else with_work & wish.queues
             if wanted or ended & wish.job_ids or wish.events:
-                bell.ring()
+                bell.ring(wanted or None)
 
     def ring_workers(self) -> None:
         """There may be work in any queue."""

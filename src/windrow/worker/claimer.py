@@ -48,21 +48,28 @@ class Claimer(Service):
         self._looked = asyncio.Event()
         self.found_nothing = False  # the last claim
 
-    def reserve(self, leaving: int = 0, most: int | None = None) -> Claim | None:
-        """A claim for the room there is, and will be when `leaving` more runs are over; it must be
-        given to `took`. None if there is no room."""
+    def reserve(
+        self, leaving: int = 0, most: int | None = None, queues: tuple[str, ...] | None = None
+    ) -> Claim | None:
+        """A claim for the room there is, and will be when `leaving` more runs are over, of all
+        queues or only these; it must be given to `took`. None if there is no room."""
         room = self._executor.room + leaving - self._reserved
         if self.is_stopping or not self._executor.takes_more or room <= 0:
             return None
-        claim = replace(self._wanted, limit=room if most is None else min(room, most))
+        claim = replace(
+            self._wanted,
+            limit=room if most is None else min(room, most),
+            queues=self._wanted.queues if queues is None else queues,
+        )
         self._reserved += claim.limit
         return claim
 
     def took(self, claim: Claim, jobs: Sequence[Job]) -> None:
         """A claim was made: run what it brought. With less than was asked for, listen."""
         self._reserved -= claim.limit
-        self.found_nothing = not jobs
-        self._looked.set()
+        if jobs or claim.queues == self._wanted.queues:
+            self.found_nothing = not jobs
+            self._looked.set()
         if jobs:
             Lease(self._store, jobs, self._limits)  # binds the jobs to the store
             self._observers.claimed(jobs)
@@ -88,9 +95,12 @@ class Claimer(Service):
         if await self._claim() is not False:
             return NO_ROOM_SECONDS
         async with self._store.listen_for_work(self._wanted.queues) as self._bell:
+            queues: tuple[str, ...] | None = None
             try:
-                while not self.is_stopping and await self._claim() is False:
-                    await self._bell.wait(jittered(POLL_SECONDS))
+                while not self.is_stopping and await self._claim(queues) is False:
+                    # A bell that names its queues saves the question which of them have work.
+                    has_rung = await self._bell.wait(jittered(POLL_SECONDS))
+                    queues = self._bell.take_queues() if has_rung else None
             finally:
                 self._bell = None
         return 0.0
@@ -106,9 +116,9 @@ class Claimer(Service):
         if self._bell is not None:
             self._bell.ring()
 
-    async def _claim(self) -> bool | None:
+    async def _claim(self, queues: tuple[str, ...] | None = None) -> bool | None:
         """Whether a claim brought all that was asked for; None: there was no room."""
-        claim = self.reserve()
+        claim = self.reserve(queues=queues)
         if claim is None:
             return None
         try:

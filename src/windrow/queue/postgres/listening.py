@@ -203,7 +203,7 @@ class NotedBell(Bell):
         if self._listener.is_listening and not (was_noted and lasts):
             is_noted = await self.note(max(NOTE_SECONDS, timeout + 2 * GRACE_SECONDS))
             if is_noted and not was_noted:
-                return True  # nobody knew of this sleeper for a while: look
+                self.ring()  # nobody knew of this sleeper for a while: look
         return await super().wait(timeout)
 
 
