@@ -5,6 +5,10 @@
     │  └─ MissingExtra(extra)
     ├─ RateLimited(key, retry_after) *    somebody else's limit, not one of ours
     ├─ IngestError(code)
+    │  ├─ FetchError(code, url)           each says for itself whether it is transient
+    │  │  ├─ FetchTimeout(url) *
+    │  │  ├─ Blocked(url)                 may not be fetched from here; nothing was sent
+    │  │  └─ ResourceGone(url, status)
     │  ├─ InvalidOptions                  bad input; nothing was fetched
     │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
     │  └─ ConversionError(content_type)   broken, encrypted or too much of it
@@ -104,6 +108,40 @@ class IngestError(WindrowError):
         if code is not None:
             self.code = code
         super().__init__(message)
+
+
+class FetchError(IngestError):
+    """A resource could not be fetched."""
+
+    def __init__(self, code: str, url: str, why: str, *, transient: bool | None = None) -> None:
+        self.url = url
+        if transient is not None:
+            self.transient = transient
+        super().__init__(f"{url}: {why}", code=code)
+
+
+class FetchTimeout(FetchError):
+    """A resource took too long."""
+
+    transient = True
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__("SCRAPE_TIMEOUT", url, why)
+
+
+class Blocked(FetchError):
+    """This may not be fetched from here, so nothing was sent."""
+
+    def __init__(self, url: str, why: str, *, code: str = "SCRAPE_FORBIDDEN_TARGET") -> None:
+        super().__init__(code, url, why)
+
+
+class ResourceGone(FetchError):
+    """The resource is not there any more."""
+
+    def __init__(self, url: str, status: int) -> None:
+        self.status = status
+        super().__init__("SCRAPE_GONE", url, f"is gone (status {status})")
 
 
 class InvalidOptions(IngestError):

@@ -32,6 +32,11 @@ class Resource:
     last_modified: str | None = None
     is_unchanged: bool = False  # a conditional request was answered with 304; no body
 
+    def text(self) -> str:
+        """The body as text, with U+FFFD for what is broken in it."""
+        # A byte order mark is no part of the text; only codecs of Unicode leave one here.
+        return self.body.decode(self.charset or "utf-8", "replace").removeprefix("\ufeff")
+
 
 class _Wire(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
     """A part of a document."""

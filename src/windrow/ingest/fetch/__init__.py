@@ -1,0 +1,1 @@
+"""Over HTTP from a URL to a `Resource`, whatever the other side does."""

@@ -1,0 +1,18 @@
+"""What programs read in `FetchError.code`. The first two are words of Firecrawl's clients."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DNS: Final = "SCRAPE_DNS_RESOLUTION_ERROR"
+TLS: Final = "SCRAPE_SSL_ERROR"
+REFUSED: Final = "SCRAPE_CONNECTION_REFUSED"
+RESET: Final = "SCRAPE_CONNECTION_RESET"
+UNREACHABLE: Final = "SCRAPE_UNREACHABLE"
+BAD_RESPONSE: Final = "SCRAPE_BAD_RESPONSE"
+BAD_CODING: Final = "SCRAPE_BAD_ENCODING"
+TOO_LARGE: Final = "SCRAPE_TOO_LARGE"
+REDIRECT_LOOP: Final = "SCRAPE_REDIRECT_LOOP"
+TOO_MANY_REDIRECTS: Final = "SCRAPE_TOO_MANY_REDIRECTS"
+INVALID_URL: Final = "SCRAPE_INVALID_URL"
+INVALID_HEADER: Final = "SCRAPE_INVALID_HEADER"
