@@ -1,0 +1,121 @@
+"""A page: parsed once, asked about as it was, then cleaned, cut down and written as asked."""
+
+from __future__ import annotations
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from windrow.ingest.convert.cleaning import (
+    clean,
+    make_addresses_absolute,
+    select,
+    show_late_images,
+)
+from windrow.ingest.convert.links import Resolve, find_images, find_links, resolver
+from windrow.ingest.convert.main_content import keep_main_content
+from windrow.ingest.convert.markdown import to_markdown
+from windrow.ingest.convert.metadata import read_metadata
+from windrow.ingest.document import AttributeValues, Document, Resource
+from windrow.ingest.options import FormatName, ScrapeOptions
+
+# Formats that others make out of the markdown.
+NEED_MARKDOWN: tuple[FormatName, ...] = (
+    "changeTracking",
+    "summary",
+    "json",
+    "deterministicJson",
+    "extract",
+    "question",
+    "highlights",
+    "query",
+)
+
+
+def convert_html(resource: Resource, options: ScrapeOptions) -> Document:
+    """The formats that a page has by itself; those that need a browser or a model come later."""
+    text = resource.text()
+    page = LexborHTMLParser(text)
+    resolve = resolver(page, resource.final_url)
+    document = _describe(page, resource, options, resolve)
+    if options.wants("rawHtml"):
+        document.raw_html = text
+    if options.wants("markdown", "html", *NEED_MARKDOWN):
+        _write(document, page, options, resolve)
+    return document
+
+
+def _describe(
+    page: LexborHTMLParser, resource: Resource, options: ScrapeOptions, resolve: Resolve
+) -> Document:
+    """What the whole page says, before anything is taken out of it."""
+    metadata = read_metadata(page, resource, resolve)
+    document = Document(
+        metadata=metadata,
+        title=metadata.title,
+        description=metadata.description,
+        url=resource.final_url,
+    )
+    if options.wants("links"):
+        document.links = find_links(page, resolve)
+    if options.wants("images"):
+        document.images = find_images(page, resolve)
+    if wanted := options.format("attributes"):
+        document.attributes = [
+            AttributeValues(
+                selector=selector,
+                attribute=attribute,
+                values=[
+                    value
+                    for node in select(page, selector, "attributes")
+                    if (value := node.attributes.get(attribute)) is not None
+                ],
+            )
+            for selector, attribute in [
+                (one.selector, one.attribute) for one in wanted.selectors or []
+            ]
+        ]
+    return document
+
+
+def _write(
+    document: Document, page: LexborHTMLParser, options: ScrapeOptions, resolve: Resolve
+) -> None:
+    clean(page, options)
+    parts = _parts(page, options)
+    show_late_images(page, resolve)
+    if options.wants("html"):
+        make_addresses_absolute(page, resolve)
+        document.html = _serialise(parts)
+    if options.wants("markdown", *NEED_MARKDOWN):
+        for part in parts:
+            part.unwrap_tags(["span", "font"])  # mean nothing in markdown, and halve its speed
+        document.markdown = to_markdown(
+            _serialise(parts), resolve(""), remove_inline_images=options.remove_base64_images
+        )
+
+
+def _parts(page: LexborHTMLParser, options: ScrapeOptions) -> list[LexborNode]:
+    """What is to be written of the page."""
+    if options.include_tags:
+        return _included(page, options.include_tags)
+    part = keep_main_content(page) if options.only_main_content else page.body
+    return [part] if part is not None else []
+
+
+def _included(page: LexborHTMLParser, selectors: list[str]) -> list[LexborNode]:
+    """What the selectors name, in the order of the page and nothing twice."""
+    found = select(page, ", ".join(selectors), "includeTags")
+    ids = {node.mem_id for node in found}
+    return [node for node in found if not _has_ancestor(node, ids)]
+
+
+def _has_ancestor(node: LexborNode, ids: set[int]) -> bool:
+    parent = node.parent
+    while parent is not None:
+        if parent.mem_id in ids:
+            return True
+        parent = parent.parent
+    return False
+
+
+def _serialise(parts: list[LexborNode]) -> str:
+    return "\n".join(part.html or "" for part in parts)

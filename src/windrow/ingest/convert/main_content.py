@@ -1,0 +1,145 @@
+"""Which part of a page is what people came for.
+
+First whatever frames pages everywhere goes: navigation, banners, footers, share buttons. Then, if
+the page names its main part and nearly everything is in it, that part alone is taken. A page that
+has only links is an index, and its links are its content: the framing is not removed when little
+or nothing would be left.
+"""
+
+from __future__ import annotations
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from windrow.ingest.convert.cleaning import remove
+from windrow.ingest.convert.framing import (
+    CALLOUT_NAMES,
+    FRAME_NAMES,
+    FRAMES,
+    MAIN_PARTS,
+    TRIMMINGS,
+)
+
+MIN_SHARE = 0.4  # of the text of the cleaned page that is in the main part, if it is that
+MAX_FRAME_SHARE = 0.6  # of the text: a frame with more in it is the page, badly named
+
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt")
+# Only these are looked at for their names: text is full of small elements with classes.
+_NAMED_ELEMENTS = (
+    ", ".join(
+        f"{tag}[class], {tag}[id]"
+        for tag in (
+            "div",
+            "section",
+            "aside",
+            "header",
+            "footer",
+            "ul",
+            "ol",
+            "p",
+            "table",
+            "td",
+            "form",
+        )
+    )
+    + ", a[class], span[class]"
+)
+
+
+def keep_main_content(page: LexborHTMLParser) -> LexborNode | None:
+    """Takes the framing out of the page and says which part is left to be read."""
+    body = page.body
+    if body is None:
+        return None
+    heading = _only_heading(page)
+    _remove_frames(page, body)
+    part = _find_main_part(body)
+    remove(_trimmings(part))
+    if heading is not None and part.css_first("h1") is None:
+        _put_first(part, heading)
+    return part
+
+
+def _only_heading(page: LexborHTMLParser) -> LexborNode | None:
+    """The heading of the page, which may be outside of what is kept."""
+    headings = page.css("h1")
+    if len(headings) != 1 or not headings[0].text(strip=True):
+        return None
+    title = page.css_first("title")
+    # The name of the site is often a heading too, on every page.
+    return headings[0] if title is None or _is_in_title(headings[0], title) else None
+
+
+def _is_in_title(heading: LexborNode, title: LexborNode) -> bool:
+    return " ".join(heading.text().split()).lower() in " ".join(title.text().split()).lower()
+
+
+def _remove_frames(page: LexborHTMLParser, body: LexborNode) -> None:
+    most = len(body.text()) * MAX_FRAME_SHARE
+    for node in [*page.css(FRAMES), *_named_frames(page)]:
+        if _frames(node) and len(node.text()) <= most:
+            remove([node])
+
+
+def _named_frames(page: LexborHTMLParser) -> list[LexborNode]:
+    found = []
+    for node in page.css(_NAMED_ELEMENTS):
+        attributes = node.attributes
+        names = attributes.get("class")
+        if (names and not FRAME_NAMES.isdisjoint(names.lower().split())) or (
+            (attributes.get("id") or "").lower() in FRAME_NAMES
+        ):
+            found.append(node)
+    return found
+
+
+def _frames(node: LexborNode) -> bool:
+    """Whether this really frames the page, and is no part of the text."""
+    if node.css_first("main, [role='main']") is not None:
+        return False
+    match node.tag:
+        case "header":  # of an article: its heading and who wrote it when
+            return not _is_inside(node, ("article", "main"))
+        case "footer":  # of a quotation: whose it is
+            return not _is_inside(node, ("blockquote",))
+        case "aside":
+            return CALLOUT_NAMES.isdisjoint((node.attributes.get("class") or "").lower().split())
+    return True
+
+
+def _is_inside(node: LexborNode, tags: tuple[str, ...]) -> bool:
+    parent = node.parent
+    while parent is not None:
+        if parent.tag in tags:
+            return True
+        parent = parent.parent
+    return False
+
+
+def _find_main_part(body: LexborNode) -> LexborNode:
+    """The smallest part that the page names and that holds nearly all of the text."""
+    total = len(body.text(strip=True))
+    for selector in MAIN_PARTS:
+        parts = body.css(selector)
+        if not parts:
+            continue
+        largest = max(parts, key=lambda part: len(part.text(strip=True)))
+        if len(largest.text(strip=True)) >= total * MIN_SHARE:
+            return largest
+    return body
+
+
+def _trimmings(part: LexborNode) -> list[LexborNode]:
+    return [
+        node
+        for node in part.css(TRIMMINGS)
+        # A heading that opens what is under it is still a heading.
+        if not (node.tag == "button" and _is_inside(node, HEADINGS))
+    ]
+
+
+def _put_first(part: LexborNode, heading: LexborNode) -> None:
+    first = part.child
+    if first is None:
+        part.insert_child(heading)
+    else:
+        first.insert_before(heading)

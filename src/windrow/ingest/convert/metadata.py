@@ -1,0 +1,150 @@
+"""What a page says about itself: title, `<meta>`, Open Graph, Dublin Core, JSON-LD, icon.
+
+Names are compared without case. A name that the document has a field for goes there; any other is
+passed on under its own name, as a list when the page says it more than once.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from windrow.ingest.convert.links import Resolve
+from windrow.ingest.document import Metadata, Resource
+
+MAX_OTHERS = 200  # names of its own that a page may pass on
+MAX_JSON_LD_CHARACTERS = 250_000
+
+FIELDS = {
+    "description": "description",
+    "keywords": "keywords",
+    "robots": "robots",
+    "og:title": "og_title",
+    "og:description": "og_description",
+    "og:url": "og_url",
+    "og:image": "og_image",
+    "og:audio": "og_audio",
+    "og:determiner": "og_determiner",
+    "og:locale": "og_locale",
+    "og:site_name": "og_site_name",
+    "og:video": "og_video",
+    "article:section": "article_section",
+    "article:tag": "article_tag",
+    "article:published_time": "published_time",
+    "article:modified_time": "modified_time",
+    "dcterms.created": "dc_terms_created",
+    "dcterms.type": "dc_terms_type",
+    "dcterms.audience": "dc_terms_audience",
+    "dcterms.subject": "dc_terms_subject",
+    "dcterms.keywords": "dc_terms_keywords",
+    "dc.date.created": "dc_date_created",
+    "dc.date": "dc_date",
+    "dc.type": "dc_type",
+    "dc.subject": "dc_subject",
+    "dc.description": "dc_description",
+}
+# Of these a page has several on purpose; joined they are one string, as clients expect.
+JOINED = frozenset({"keywords", "article_tag", "dc_subject", "dc_terms_subject"})
+ADDRESSES = ("og_url", "og_image", "og_audio", "og_video")
+
+
+def new_metadata(resource: Resource) -> Metadata:
+    """What is known before anybody looks into the body."""
+    return Metadata(
+        status_code=resource.status,
+        url=resource.final_url,
+        source_url=resource.url,
+        content_type=resource.content_type or None,
+        language=resource.headers.get("content-language") or None,
+    )
+
+
+def read_metadata(page: LexborHTMLParser, resource: Resource, resolve: Resolve) -> Metadata:
+    """What the page and the server say."""
+    metadata = new_metadata(resource)
+    _read_meta_tags(page, metadata)
+    _read_head(page, metadata, resolve)
+    for field in ADDRESSES:
+        if address := getattr(metadata, field):
+            setattr(metadata, field, resolve(address))
+    metadata.json_ld = find_json_ld(page) or None
+    return metadata
+
+
+def find_json_ld(page: LexborHTMLParser) -> list[Any]:
+    """The JSON-LD blocks of a page that can be read."""
+    found: list[Any] = []
+    room = MAX_JSON_LD_CHARACTERS
+    for node in page.css("script[type='application/ld+json' i]"):
+        text = node.text().strip().removeprefix("<!--").removesuffix("-->").strip(" \n;")
+        room -= len(text)
+        if room < 0:
+            break
+        try:
+            found.append(json.loads(text, strict=False))
+        except (ValueError, RecursionError):  # many sites have broken ones; the page still counts
+            continue
+    return found
+
+
+def _read_meta_tags(page: LexborHTMLParser, metadata: Metadata) -> None:
+    alternates: list[str] = []
+    for node in page.css("meta[content]"):
+        attributes = node.attributes
+        name = attributes.get("name") or attributes.get("property") or attributes.get("itemprop")
+        value = (attributes.get("content") or "").strip()
+        if not name or not value:
+            if (attributes.get("http-equiv") or "").lower() == "content-language":
+                metadata.language = value or metadata.language
+            continue
+        lower = name.strip().lower()
+        if lower == "og:locale:alternate":
+            alternates.append(value)
+        elif field := FIELDS.get(lower) or FIELDS.get(lower.replace(":", ".")):
+            _set(metadata, field, value)
+        else:
+            _pass_on(metadata.others, name.strip(), value)
+    metadata.og_locale_alternate = alternates or None
+
+
+def _set(metadata: Metadata, field: str, value: str) -> None:
+    """The first one counts, unless there are meant to be several."""
+    before = getattr(metadata, field)
+    if before is None:
+        setattr(metadata, field, value)
+    elif field in JOINED:
+        setattr(metadata, field, f"{before}, {value}")
+
+
+def _pass_on(others: dict[str, str | list[str]], name: str, value: str) -> None:
+    before = others.get(name)
+    if before is None:
+        if len(others) < MAX_OTHERS:
+            others[name] = value
+    elif isinstance(before, list):
+        before.append(value)
+    else:
+        others[name] = [before, value]
+
+
+def _read_head(page: LexborHTMLParser, metadata: Metadata, resolve: Resolve) -> None:
+    metadata.title = _title_of(page) or metadata.og_title
+    root = page.css_first("html")
+    if root is not None and (
+        language := root.attributes.get("lang") or root.attributes.get("xml:lang")
+    ):
+        metadata.language = language.strip()
+    icon = page.css_first("link[rel='icon' i][href], link[rel~='icon' i][href]")
+    icon = icon or page.css_first("link[rel='apple-touch-icon' i][href]")
+    if icon is not None:
+        metadata.favicon = resolve(icon.attributes["href"] or "")
+
+
+def _title_of(page: LexborHTMLParser) -> str | None:
+    # Drawings have titles of their own.
+    title: LexborNode | None = page.css_first("head > title") or page.css_first("body > title")
+    if title is None:
+        return None
+    return " ".join(title.text().split()) or None
