@@ -89,8 +89,8 @@ async def test_crawls_come_and_go_while_the_cron_jobs_run_n5(
     is_over = asyncio.Event()
 
     async def crawl(connection: Any, number: int) -> None:
-        group = await nuq.add_group(connection, nuq.OWNER, ttl=0)
-        async with connection.transaction():
+        async with connection.transaction():  # else the cron jobs could find the group empty
+            group = await nuq.add_group(connection, nuq.OWNER, ttl=0)
             for n in range(5):
                 await nuq.add(connection, group=group, priority=n)
             held = await connection.fetchval(

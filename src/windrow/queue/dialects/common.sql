@@ -7,6 +7,7 @@
 --
 --   new_id() · as_uuid(name)                          ids; a name that is none, by UUIDv5
 --   lock_job(id)                                      the live row, locked; nothing if it is not live
+--   try_job(id) · lock_group(id)                      a job and its group, if nobody has them; with all its members
 --   insert_job(row)                                   a new job, by the fields of a JobRow
 --   claim_job(id, worker, seconds[, at, token])       ready or due → active, under a lease of its own
 --   renew_job(id, at[, seconds])                      its lease as if it had been taken at that time
@@ -128,6 +129,27 @@ DECLARE
 BEGIN
     SELECT * INTO job FROM windrow.job_live WHERE id = job_id FOR UPDATE;
     RETURN job;
+END
+$$;
+
+-- Lock a job, live or finished, and its group, if nobody has them. Whether both were to be had: for
+-- what reaps and cleans, which takes jobs as it finds them and comes again for those it did not get.
+CREATE OR REPLACE FUNCTION windrow_dialect.try_job(job_id uuid, with_group boolean DEFAULT true)
+RETURNS boolean
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    member_of uuid;
+BEGIN
+    SELECT group_id INTO member_of FROM windrow.job_live WHERE id = job_id FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        SELECT group_id INTO member_of
+          FROM windrow.job_finished WHERE id = job_id FOR UPDATE SKIP LOCKED;
+    END IF;
+    IF NOT FOUND OR member_of IS NULL OR NOT with_group THEN
+        RETURN FOUND;
+    END IF;
+    PERFORM FROM windrow.job_group WHERE id = member_of FOR UPDATE SKIP LOCKED;
+    RETURN FOUND OR NOT EXISTS (SELECT FROM windrow.job_group WHERE id = member_of);
 END
 $$;
 
@@ -398,6 +420,36 @@ BEGIN
 END
 $$;
 
+-- Lock the members of a group, then the group. A member that came meanwhile may be in the hands of
+-- somebody who waits for the group: then that is let go of, and the member waited for first.
+CREATE OR REPLACE FUNCTION windrow_dialect.lock_group(
+    group_id uuid, with_finished boolean DEFAULT false)
+RETURNS void LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    locked bigint;
+BEGIN
+    LOOP
+        PERFORM FROM windrow.job_live WHERE group_id = $1 ORDER BY id FOR UPDATE;
+        IF with_finished THEN
+            PERFORM FROM windrow.job_finished WHERE group_id = $1 ORDER BY id FOR UPDATE;
+        END IF;
+        BEGIN
+            PERFORM windrow_dialect.lock_groups(ids => json_build_array($1)::text);
+            SELECT count(*) INTO locked
+              FROM (SELECT FROM windrow.job_live WHERE group_id = $1
+                       FOR UPDATE SKIP LOCKED) AS member;
+            IF locked < (SELECT count(*) FROM windrow.job_live WHERE group_id = $1) THEN
+                RAISE lock_not_available;
+            END IF;
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            CONTINUE;
+        END;
+    END LOOP;
+END
+$$;
+
 -- Cancel the members of a group that do not run and ask the others to stop; returns the notes.
 CREATE OR REPLACE FUNCTION windrow_dialect.cancel_into(work jsonb, group_id uuid, reason text)
 RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -406,37 +458,26 @@ DECLARE
     member uuid;
     before integer;
 BEGIN
-    FOR look IN 1 .. 2 LOOP
-        -- Members that came while we went for the group's lock are seen by the second look.
-        IF look = 1 THEN
-            SELECT one INTO found
-              FROM windrow_dialect.find_groups(ids => ARRAY[group_id]) AS one;
+    PERFORM windrow_dialect.lock_group(group_id);
+    SELECT one INTO found FROM windrow_dialect.find_groups(ids => ARRAY[group_id]) AS one;
+    IF found IS NULL OR found ->> 'state' <> 'active' OR (found ->> 'is_cancelled')::boolean THEN
+        RETURN work;
+    END IF;
+    work := windrow_dialect.noted(work, 'deltas', windrow_dialect.delta(
+                group_id, cancel_reason => reason));
+    FOR member IN
+        SELECT (one ->> 'id')::uuid
+          FROM windrow_dialect.find_members(ids => ARRAY[group_id]) AS one
+    LOOP
+        before := jsonb_array_length(work -> 'ended');
+        work := windrow_dialect.end_into(
+                    work, member, 'cancelled', '{scheduled,held,paused,ready,waiting}', reason);
+        IF jsonb_array_length(work -> 'ended') > before THEN
+            PERFORM windrow_dialect.note_error(member, 'cancel', reason);
         ELSE
-            SELECT one INTO found
-              FROM windrow_dialect.lock_groups(ids => json_build_array(group_id)::text) AS one;
+            PERFORM windrow_dialect.tell_jobs(
+                        ids => ARRAY[member], stop_as => 'cancelled', reason => reason);
         END IF;
-        IF found IS NULL OR found ->> 'state' <> 'active' OR (found ->> 'is_cancelled')::boolean
-        THEN
-            RETURN work;
-        END IF;
-        IF look = 2 THEN
-            work := windrow_dialect.noted(work, 'deltas', windrow_dialect.delta(
-                        group_id, cancel_reason => reason));
-        END IF;
-        FOR member IN
-            SELECT (one ->> 'id')::uuid
-              FROM windrow_dialect.find_members(ids => ARRAY[group_id]) AS one
-        LOOP
-            before := jsonb_array_length(work -> 'ended');
-            work := windrow_dialect.end_into(
-                        work, member, 'cancelled', '{scheduled,held,paused,ready,waiting}', reason);
-            IF jsonb_array_length(work -> 'ended') > before THEN
-                PERFORM windrow_dialect.note_error(member, 'cancel', reason);
-            ELSE
-                PERFORM windrow_dialect.tell_jobs(
-                            ids => ARRAY[member], stop_as => 'cancelled', reason => reason);
-            END IF;
-        END LOOP;
     END LOOP;
     RETURN work;
 END

@@ -2,7 +2,9 @@
 -- on rows of nuq.queue_scrape.
 --
 -- A statement's WHERE was judged by what its snapshot saw. So a trigger first locks the job, and does
--- nothing, as if the row had not been found, if anything of it has changed since.
+-- nothing, as if the row had not been found, if anything of it has changed since. What reaps stalled
+-- jobs and cleans up old ones does many by one statement, in whatever order the plan gives. So it
+-- waits for nobody: a job that somebody has locked, or whose group is, is left for the next run.
 
 -- A job as it is now, from either queue.
 CREATE OR REPLACE FUNCTION nuq.look(relation text, job_id uuid) RETURNS nuq.queue_scrape
@@ -135,19 +137,28 @@ CREATE OR REPLACE FUNCTION nuq.update_job() RETURNS trigger LANGUAGE plpgsql AS 
 DECLARE
     before CONSTANT nuq.queue_scrape := ROW(OLD.*);
     wanted CONSTANT nuq.queue_scrape := ROW(NEW.*);
-    seen CONSTANT nuq.queue_scrape := nuq.lock_and_look(TG_TABLE_NAME, OLD.id);
+    is_reaped CONSTANT boolean := before.lock IS NOT NULL AND wanted.lock IS NULL
+        AND coalesce(wanted.stalls = coalesce(before.stalls, 0) + 1, false);
     -- The end of a run, or a renewal. Its lock may have been renewed meanwhile, or its group be
     -- cancelled: as long as it is the same lock that is no reason to refuse it. Only who takes a lock
     -- from somebody, as the reaper, must have seen all as it is.
-    is_holders CONSTANT boolean := seen.lock = before.lock AND coalesce(
+    is_holders CONSTANT boolean := coalesce(
         wanted.status = 'completed' OR wanted.lock = before.lock
         OR (wanted.status = 'failed' AND wanted.stalls IS NOT DISTINCT FROM before.stalls), false);
+    seen nuq.queue_scrape;
     after nuq.queue_scrape;
 BEGIN
     IF wanted.id <> before.id THEN
         RAISE feature_not_supported USING MESSAGE = 'a job cannot be given another id';
     END IF;
-    IF seen.id IS NULL OR (seen IS DISTINCT FROM before AND is_holders IS NOT TRUE) THEN
+    IF is_reaped AND NOT windrow_dialect.try_job(
+                             OLD.id, with_group => wanted.status = 'failed') THEN
+        RETURN NULL;
+    END IF;
+    seen := nuq.lock_and_look(TG_TABLE_NAME, OLD.id);
+    IF seen.id IS NULL
+       OR (seen IS DISTINCT FROM before
+           AND NOT (is_holders AND coalesce(seen.lock = before.lock, false))) THEN
         RETURN NULL;
     END IF;
     IF NOT nuq.change_job(TG_TABLE_NAME, before, wanted) THEN
@@ -167,8 +178,13 @@ $$;
 CREATE OR REPLACE FUNCTION nuq.delete_job() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     before CONSTANT nuq.queue_scrape := ROW(OLD.*);
-    seen CONSTANT nuq.queue_scrape := nuq.lock_and_look(TG_TABLE_NAME, OLD.id);
+    seen nuq.queue_scrape;
 BEGIN
+    IF before.status IN ('completed', 'failed') AND before.group_id IS NULL
+       AND NOT windrow_dialect.try_job(OLD.id) THEN
+        RETURN NULL;
+    END IF;
+    seen := nuq.lock_and_look(TG_TABLE_NAME, OLD.id);
     IF seen.id IS NULL OR seen IS DISTINCT FROM before THEN
         RETURN NULL;
     END IF;

@@ -128,12 +128,17 @@ $$;
 -- without a trace if it is not out, or if its group is gone.
 CREATE OR REPLACE FUNCTION nuq.delete_backlog() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    seen CONSTANT nuq.queue_scrape_backlog := nuq.look_in_backlog(OLD.id);
+    has_timed_out CONSTANT boolean := coalesce(OLD.times_out_at < statement_timestamp(), false);
+    seen nuq.queue_scrape_backlog;
 BEGIN
+    IF has_timed_out AND NOT windrow_dialect.try_job(OLD.id) THEN
+        RETURN NULL;
+    END IF;
+    seen := nuq.look_in_backlog(OLD.id);
     IF seen.id IS NULL OR seen IS DISTINCT FROM OLD THEN
         RETURN NULL;
     END IF;
-    IF OLD.times_out_at < statement_timestamp()
+    IF has_timed_out
        AND (OLD.group_id IS NULL
             OR EXISTS (SELECT FROM windrow.job_group WHERE id = OLD.group_id)) THEN
         PERFORM windrow_dialect.finish_job(OLD.id, 'failed', format(

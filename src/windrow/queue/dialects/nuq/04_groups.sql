@@ -1,5 +1,8 @@
 -- Writing nuq.group_crawl. A group ends by itself, with its last member, and leaves a row in
 -- nuq.queue_crawl_finished; what the printed cron job finds are the groups that never had a member.
+--
+-- The cron jobs write many groups by one statement, in whatever order the plan gives. So their writes
+-- wait for nobody: a group that somebody has locked is passed over, and found by the next run.
 
 CREATE OR REPLACE FUNCTION nuq.insert_group() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -47,7 +50,14 @@ BEGIN
     IF OLD.status = 'active' AND NEW.status = 'cancelled' THEN
         RETURN nuq.cancel_group(OLD, NEW);
     END IF;
-    PERFORM windrow_dialect.lock_groups(ids => json_build_array(OLD.id)::text);
+    IF OLD.status = 'active' AND NEW.status = 'completed' THEN
+        PERFORM FROM windrow.job_group WHERE id = OLD.id FOR UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            RETURN NULL;
+        END IF;
+    ELSE
+        PERFORM windrow_dialect.lock_groups(ids => json_build_array(OLD.id)::text);
+    END IF;
     SELECT * INTO seen FROM nuq.group_crawl WHERE id = OLD.id;
     IF seen.id IS NULL OR seen IS DISTINCT FROM OLD THEN
         RETURN NULL;
@@ -97,6 +107,24 @@ BEGIN
 END
 $$;
 
+-- Lock a group that has expired and its members, all of which have finished. Whether all could be had
+-- at once: if somebody has one of them, it is being removed, or comes back to life.
+CREATE OR REPLACE FUNCTION nuq.try_expired(crawl_id uuid) RETURNS boolean
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    locked bigint;
+BEGIN
+    PERFORM FROM windrow.job_group WHERE id = crawl_id FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    SELECT count(*) INTO locked
+      FROM (SELECT FROM windrow.job_finished WHERE group_id = crawl_id
+               FOR UPDATE SKIP LOCKED) AS member;
+    RETURN locked = (SELECT count(*) FROM windrow.job WHERE group_id = crawl_id);
+END
+$$;
+
 -- With a group go its jobs, and its row in nuq.queue_crawl_finished. Jobs are locked before groups.
 CREATE OR REPLACE FUNCTION nuq.delete_group() RETURNS trigger
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
@@ -105,8 +133,13 @@ DECLARE
     root uuid;
     job_id uuid;
 BEGIN
-    PERFORM FROM windrow.job_live WHERE group_id = OLD.id ORDER BY id FOR UPDATE;
-    PERFORM windrow_dialect.lock_groups(ids => json_build_array(OLD.id)::text);
+    IF OLD.status = 'completed' AND OLD.expires_at < statement_timestamp() THEN
+        IF NOT nuq.try_expired(OLD.id) THEN
+            RETURN NULL;
+        END IF;
+    ELSE
+        PERFORM windrow_dialect.lock_group(OLD.id, with_finished => true);
+    END IF;
     SELECT * INTO seen FROM nuq.group_crawl WHERE id = OLD.id;
     IF seen.id IS NULL OR seen IS DISTINCT FROM OLD THEN
         RETURN NULL;
@@ -116,6 +149,7 @@ BEGIN
         SELECT job.id FROM windrow.job WHERE job.group_id = OLD.id
          UNION ALL
         SELECT done.id FROM nuq.queue_crawl_finished AS done WHERE done.group_id = OLD.id
+         ORDER BY id
     LOOP
         PERFORM windrow_dialect.delete_job(job_id);
     END LOOP;
