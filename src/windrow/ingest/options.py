@@ -59,6 +59,18 @@ _SPELLINGS: dict[str, dict[str, Any]] = {
     "change_tracking": {"type": "changeTracking"},
     "screenshot@fullPage": {"type": "screenshot", "fullPage": True},
 }
+# Formats that others make out of the markdown.
+_OF_MARKDOWN: tuple[FormatName, ...] = (
+    "markdown",
+    "changeTracking",
+    "summary",
+    "json",
+    "deterministicJson",
+    "extract",
+    "question",
+    "highlights",
+    "query",
+)
 _FIELDS_OF_FORMATS: dict[str, frozenset[str]] = {
     "attributes": frozenset({"selectors"}),
     "screenshot": frozenset({"full_page", "quality", "viewport"}),
@@ -238,6 +250,11 @@ class ScrapeOptions(_Options, frozen=True):
     def wants(self, *names: FormatName) -> bool:
         """Whether one of these formats is asked for."""
         return any(format.type in names for format in self.formats)
+
+    @property
+    def wants_markdown(self) -> bool:
+        """Whether markdown is asked for, or something that is made out of it."""
+        return self.wants(*_OF_MARKDOWN)
 
     def format(self, name: FormatName) -> Format | None:
         """The format of that name, with its settings, if it is asked for."""

@@ -1,10 +1,16 @@
 """Resources become documents: `convert(resource, options)`.
 
-Each format has a module of its own, imported when the first of its kind comes.
+Each kind of file has a module of its own, imported when the first of its kind comes.
 """
 
 from __future__ import annotations
 
+import base64
+from dataclasses import replace
+from typing import assert_never
+
+from windrow.errors import UnsupportedFormat
+from windrow.ingest.convert.detect import Detected, Kind, detect
 from windrow.ingest.document import Document, Resource
 from windrow.ingest.options import ScrapeOptions
 
@@ -14,6 +20,53 @@ def convert(resource: Resource, options: ScrapeOptions | None = None) -> Documen
 
     Raises `UnsupportedFormat` for what has no text, `ConversionError` for what cannot be read.
     """
-    from windrow.ingest.convert.html import convert_html
+    options = options or ScrapeOptions()
+    if options.wants("rawBase64"):
+        return _as_it_is(resource)
+    found = detect(resource)
+    if found.kind in (Kind.HTML, Kind.TEXT):
+        resource = _with_charset(resource)
+    return _convert(resource, options, found)
 
-    return convert_html(resource, options or ScrapeOptions())
+
+def _convert(resource: Resource, options: ScrapeOptions, found: Detected) -> Document:
+    match found.kind:
+        case Kind.HTML:
+            from windrow.ingest.convert.html import convert_html
+
+            return convert_html(resource, options)
+        case Kind.PDF:
+            from windrow.ingest.convert.pdf_office import convert_pdf
+
+            return convert_pdf(resource, options)
+        case Kind.OFFICE:
+            from windrow.ingest.convert.pdf_office import convert_office
+
+            return convert_office(resource, options, found.content_type)
+        case Kind.TEXT:
+            from windrow.ingest.convert.text import convert_text
+
+            return convert_text(resource, options, found.content_type)
+        case Kind.BINARY:
+            raise UnsupportedFormat(found.content_type)
+    assert_never(found.kind)
+
+
+def _as_it_is(resource: Resource) -> Document:
+    from windrow.ingest.convert.metadata import new_metadata
+
+    return Document(
+        metadata=new_metadata(resource),
+        url=resource.final_url,
+        raw_base64=base64.b64encode(resource.body).decode("ascii"),
+    )
+
+
+def _with_charset(resource: Resource) -> Resource:
+    """Text whose charset nobody has looked for, such as that of a file."""
+    if resource.charset is not None:
+        return resource
+    from windrow.ingest.fetch.charset import detect_charset
+
+    said = resource.headers.get("content-type", "")
+    return replace(resource, charset=detect_charset(resource.body, said))

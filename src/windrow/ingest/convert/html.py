@@ -15,19 +15,7 @@ from windrow.ingest.convert.main_content import keep_main_content
 from windrow.ingest.convert.markdown import to_markdown
 from windrow.ingest.convert.metadata import read_metadata
 from windrow.ingest.document import AttributeValues, Document, Resource
-from windrow.ingest.options import FormatName, ScrapeOptions
-
-# Formats that others make out of the markdown.
-NEED_MARKDOWN: tuple[FormatName, ...] = (
-    "changeTracking",
-    "summary",
-    "json",
-    "deterministicJson",
-    "extract",
-    "question",
-    "highlights",
-    "query",
-)
+from windrow.ingest.options import ScrapeOptions
 
 
 def convert_html(resource: Resource, options: ScrapeOptions) -> Document:
@@ -38,7 +26,7 @@ def convert_html(resource: Resource, options: ScrapeOptions) -> Document:
     document = _describe(page, resource, options, resolve)
     if options.wants("rawHtml"):
         document.raw_html = text
-    if options.wants("markdown", "html", *NEED_MARKDOWN):
+    if options.wants("html") or options.wants_markdown:
         _write(document, page, options, resolve)
     return document
 
@@ -85,7 +73,7 @@ def _write(
     if options.wants("html"):
         make_addresses_absolute(page, resolve)
         document.html = _serialise(parts)
-    if options.wants("markdown", *NEED_MARKDOWN):
+    if options.wants_markdown:
         for part in parts:
             part.unwrap_tags(["span", "font"])  # mean nothing in markdown, and halve its speed
         document.markdown = to_markdown(

@@ -1,0 +1,148 @@
+"""PDF and office files, read by kreuzberg: markdown, and page by page where a file has pages.
+
+Extraction cannot be interrupted from Python; the time limit is kreuzberg's own.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import kreuzberg
+
+from windrow.errors import ConversionError
+from windrow.ingest.convert.metadata import new_metadata
+from windrow.ingest.convert.text import find_addresses
+from windrow.ingest.document import Document, Page, Resource
+from windrow.ingest.options import Parser, ScrapeOptions
+
+DEFAULT_SECONDS = 60
+PAGE_MARKER = "\n\n---\n\n<!-- page {} -->\n\n"
+
+
+def convert_pdf(resource: Resource, options: ScrapeOptions) -> Document:
+    """A PDF as markdown; without a parser for it, the file itself."""
+    parser = options.parser("pdf")
+    if parser is None:
+        document = _new_document(resource, "application/pdf")
+        document.raw_base64 = base64.b64encode(resource.body).decode("ascii")
+        return document
+    result = _extract(resource.body, "application/pdf", options)
+    document = _new_document(resource, "application/pdf")
+    _describe(document, result.metadata)
+    _write_pages(document, result, parser)
+    _finish(document, options)
+    if parser.mode == "ocr":
+        document.warn("OCR is not available; the text is that of the file.")
+    if parser.blocks:
+        document.warn("Blocks of a PDF are not available.")
+    return document
+
+
+def convert_office(resource: Resource, options: ScrapeOptions, content_type: str) -> Document:
+    """A word processor's, spreadsheet's or presentation's file as markdown."""
+    result = _extract(resource.body, content_type, options)
+    document = _new_document(resource, content_type)
+    _describe(document, result.metadata)
+    document.markdown = result.content.strip("\n")
+    _finish(document, options)
+    return document
+
+
+def _new_document(resource: Resource, content_type: str) -> Document:
+    metadata = new_metadata(resource)
+    metadata.content_type = content_type
+    return Document(metadata=metadata, url=resource.final_url)
+
+
+def _extract(body: bytes, content_type: str, options: ScrapeOptions) -> kreuzberg.ExtractionResult:
+    seconds = DEFAULT_SECONDS if options.timeout is None else max(1, options.timeout // 1000)
+    config = kreuzberg.ExtractionConfig(
+        output_format="markdown",
+        use_cache=False,
+        enable_quality_processing=False,
+        pages=kreuzberg.PageConfig(extract_pages=True),
+        extraction_timeout_secs=seconds,
+    )
+    try:
+        return kreuzberg.extract_bytes_sync(body, content_type, config)
+    except kreuzberg.KreuzbergError as error:
+        raise _explain(content_type, str(error)) from error
+
+
+def _explain(content_type: str, message: str) -> ConversionError:
+    lower = message.lower()
+    name = content_type.rpartition("/")[2].rpartition(".")[2]
+    if "password" in lower or "encrypted" in lower:
+        return ConversionError(
+            name, "it is locked by a password", code="SCRAPE_ENCRYPTED_FILE_ERROR"
+        )
+    if "timed out" in lower:
+        return ConversionError(name, "it took too long", code="SCRAPE_TIMEOUT")
+    if "limit" in lower:
+        return ConversionError(name, f"it is too large: {message}")
+    return ConversionError(name, f"it is broken: {message}")
+
+
+def _describe(document: Document, about: Any) -> None:
+    """What the file says about itself."""
+    core = about.get("core_properties") or {}
+    document.metadata.title = document.title = about.get("title") or core.get("title") or None
+    document.metadata.description = document.description = (
+        about.get("subject") or core.get("description") or core.get("subject") or None
+    )
+    keywords = about.get("keywords") or core.get("keywords")
+    if keywords:
+        document.metadata.keywords = keywords if isinstance(keywords, str) else ", ".join(keywords)
+    language = about.get("language") or core.get("language")
+    document.metadata.language = language or document.metadata.language
+    authors = about.get("authors") or core.get("creator")
+    if authors:
+        document.metadata.others["author"] = authors
+
+
+def _write_pages(document: Document, result: kreuzberg.ExtractionResult, parser: Parser) -> None:
+    pages = [
+        Page(page_number=page["page_number"], markdown=_tidy(page["content"]))
+        for page in result.pages or []
+    ]
+    total = len(pages) or result.get_page_count()
+    document.metadata.total_pages = document.metadata.num_pages = total
+    document.markdown = result.content.strip("\n")
+    if parser.max_pages is not None and parser.max_pages < total:
+        pages = pages[: parser.max_pages]
+        document.metadata.num_pages = len(pages)
+        document.warn(f"Only the first {len(pages)} of {total} pages were read.")
+    if parser.page_markers or document.metadata.num_pages < total:
+        # The markdown of the whole file does not say where its pages begin.
+        document.markdown = _join(pages, is_marked=parser.page_markers)
+    if parser.pages:
+        document.pages = pages
+
+
+def _join(pages: list[Page], *, is_marked: bool) -> str:
+    if not is_marked:
+        return "\n\n".join(page.markdown for page in pages if page.markdown)
+    first, *rest = pages or [Page(page_number=1, markdown="")]
+    return first.markdown + "".join(
+        PAGE_MARKER.format(page.page_number) + page.markdown for page in rest
+    )
+
+
+def _tidy(text: str) -> str:
+    return text.replace("\r\n", "\n").strip("\n")
+
+
+def _finish(document: Document, options: ScrapeOptions) -> None:
+    """Leaves what was asked for, and says what could not be had."""
+    markdown = document.markdown or ""
+    if not markdown.strip():
+        document.warn("The file has no text; it may be made of images.")
+    if options.wants("links"):
+        document.links = find_addresses(markdown)
+    if options.wants("images"):
+        document.images = []
+    if options.wants("html", "rawHtml"):
+        document.warn("Such a file has no HTML.")
+    if not options.wants_markdown:
+        document.markdown = None
