@@ -30,7 +30,13 @@ ONLY: dict[str, dict[str, str]] = {
             "read under a lock on the rows there: SQLite has one writer and locks no rows",
         ),
         **dict.fromkeys(
-            ("find_heads", "find_last_seq", "find_oldest_ready", "list_paused_queues"),
+            (
+                "find_group_keys",
+                "find_heads",
+                "find_last_seq",
+                "find_oldest_ready",
+                "list_paused_queues",
+            ),
             "part of a larger statement there: SQLite decides this in Python",
         ),
         **dict.fromkeys(
@@ -54,6 +60,10 @@ ONLY: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             ("lock_jobs", "lock_finished", "lock_groups", "lock_blobs", "lock_parcel"),
             "rows are locked there: SQLite has one writer",
+        ),
+        **dict.fromkeys(
+            ("take_group_keys", "keep_group_keys"),
+            "one statement there: SQLite decides this in Python",
         ),
         **dict.fromkeys(
             ("delete_jobs", "edit_payload", "get_jobs", "find_blockers"),

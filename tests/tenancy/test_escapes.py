@@ -289,6 +289,7 @@ async def test_finish_job_of_a_group_cannot_be_another_tenants(
         "root": None,
         "is_open": True,
         "retention_seconds": None,
+        "max_jobs": None,
         "now": None,
     }
     async with tenancy.connected("acme") as connection:

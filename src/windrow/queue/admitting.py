@@ -13,6 +13,7 @@ from windrow.errors import StoreError
 from windrow.queue.copying import (
     CopiedGroup,
     CopiedJob,
+    CopiedKeys,
     CopiedSchedule,
     Parcel,
     Receipt,
@@ -31,6 +32,7 @@ class Admission:
 
     jobs: list[CopiedJob] = field(default_factory=list)
     groups: list[CopiedGroup] = field(default_factory=list)
+    keys: list[CopiedKeys] = field(default_factory=list)
     schedules: list[CopiedSchedule] = field(default_factory=list)
     known: tuple[str, ...] = ()
     refused: dict[str, str] = field(default_factory=dict)
@@ -68,6 +70,7 @@ def admit(
     return Admission(
         jobs=[job for job in chosen if (job.unit or job.id) not in reasons],
         groups=[group for group in parcel.groups if group.unit not in reasons],
+        keys=[item for item in parcel.keys if item.unit not in reasons],
         schedules=[item for item in parcel.schedules if item.name not in schedules],
         known=tuple(
             [job.id for job in parcel.jobs if job.id in known and job.unit is None]

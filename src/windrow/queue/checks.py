@@ -5,6 +5,7 @@ Every refusal is an `InvalidJob` that names the field and says what is allowed.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ MAX_RESULT: Final = 64 * MIB
 MAX_NAME: Final = 255
 # Names end up in index entries, which Postgres limits to a third of a page.
 MAX_UNIQUE_BYTES: Final = 1024
+GROUP_KEY_BYTES: Final = 16  # of the hash
 MAX_TAGS: Final = 100
 MAX_LIMIT_KEYS: Final = 8
 INT32: Final = 2**31 - 1
@@ -67,6 +69,7 @@ def to_row(job: NewJob, limits: SizeLimits) -> JobRow:
         on_conflict=job.on_conflict,
         tenant=None if job.tenant is None else check_name(job.tenant, "tenant"),
         group=check_id(job.group, "group"),
+        group_key=check_group_key(job),
         max_attempts=check_integer(_given(job.max_attempts, kind.max_attempts), "max_attempts", 1),
         max_crashes=check_integer(_given(job.max_crashes, kind.max_crashes), "max_crashes", 1),
         lease_seconds=check_lease(job.lease),
@@ -171,6 +174,23 @@ def check_unique(job: NewJob) -> str | None:
     if len(job.unique.encode()) > MAX_UNIQUE_BYTES:
         raise InvalidJob(f"the unique key is longer than {MAX_UNIQUE_BYTES} bytes; hash it")
     return job.unique
+
+
+def check_group_key(job: NewJob) -> str | None:
+    if job.group_key is None:
+        return None
+    if job.group is None:
+        raise InvalidJob("a group_key needs a group")
+    if job.unique is not None:
+        raise InvalidJob("give either a unique key or a group_key, not both")
+    return hash_group_key(job.group_key)
+
+
+def hash_group_key(key: Any) -> str:
+    """A key as it is kept: keys may be long, and a group may have a million of them."""
+    if not isinstance(key, str) or not key or not is_storable(key):
+        raise InvalidJob(f"a group_key must be a text that is not empty, not {key!r}")
+    return hashlib.blake2b(key.encode(), digest_size=GROUP_KEY_BYTES).hexdigest()
 
 
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ is killed in between leaves a parcel that the next copy hands over again.
 
 Jobs that belong together (a group, its root, groups of its members) are one unit: it is taken out
 at once, or stays. A large one is several parcels. The first brings the groups, whose counts include
-what is still on its way, so that they cannot end before all of it has come.
+what is still on its way, so that they cannot end before all of it has come; and their keys, so that
+nothing comes in that they have had.
 
 Steps travel with their job. Workers, leaders and sleepers do not move:
 they tell the database they are on that they are there. Nor do events: a cursor is a place in the
@@ -29,6 +30,7 @@ from windrow.queue.job import Job, JobError, JobState, Progress, Step
 from windrow.queue.store import Store
 
 PARCEL_BYTES: Final = 16 * 1024 * 1024  # a parcel is closed when it holds so much
+KEYS_PER_ITEM: Final = 10_000
 JOBS_AT_ONCE: Final = 100  # read so many before looking how large the parcel is
 
 
@@ -92,6 +94,17 @@ class CopiedGroup(msgspec.Struct, frozen=True, kw_only=True, tag="group"):
     created_at: datetime
     ended_at: datetime | None
     expires_at: datetime | None
+    max_jobs: int | None = None
+
+
+class CopiedKeys(msgspec.Struct, frozen=True, kw_only=True, tag="keys"):
+    """Keys of a group: of each the hash, and the id of the job that has it."""
+
+    id: str
+    unit: str
+    group: str
+    keys: bytes  # 16 of each hash …
+    job_ids: bytes  # … and 16 of each id
 
 
 class CopiedSchedule(msgspec.Struct, frozen=True, kw_only=True, tag="schedule"):
@@ -108,7 +121,7 @@ class CopiedSchedule(msgspec.Struct, frozen=True, kw_only=True, tag="schedule"):
     job: str
 
 
-Item = CopiedJob | CopiedGroup | CopiedSchedule
+Item = CopiedJob | CopiedGroup | CopiedKeys | CopiedSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +160,10 @@ class Parcel:
     @property
     def groups(self) -> list[CopiedGroup]:
         return [item for item in self.items if isinstance(item, CopiedGroup)]
+
+    @property
+    def keys(self) -> list[CopiedKeys]:
+        return [item for item in self.items if isinstance(item, CopiedKeys)]
 
     @property
     def schedules(self) -> list[CopiedSchedule]:
@@ -229,6 +246,28 @@ def pack_job(job: Job, steps: Sequence[Step], place: int, unit: str | None) -> C
         result=json_text(job.result_json),
         unit=unit,
     )
+
+
+def pack_keys(group: str, unit: str, keys: Sequence[tuple[bytes, bytes]]) -> list[CopiedKeys]:
+    """Keys of a group with the ids of their jobs, as bytes."""
+    return [
+        CopiedKeys(
+            id=new_id(),
+            unit=unit,
+            group=group,
+            keys=b"".join(key for key, _ in keys[start : start + KEYS_PER_ITEM]),
+            job_ids=b"".join(job_id for _, job_id in keys[start : start + KEYS_PER_ITEM]),
+        )
+        for start in range(0, len(keys), KEYS_PER_ITEM)
+    ]
+
+
+def unpack_keys(item: CopiedKeys) -> list[tuple[bytes, bytes]]:
+    return list(zip(_sixteens(item.keys), _sixteens(item.job_ids), strict=True))
+
+
+def _sixteens(packed: bytes) -> list[bytes]:
+    return [packed[start : start + 16] for start in range(0, len(packed), 16)]
 
 
 def size_of(job: CopiedJob) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Literal, get_args
 
 from windrow.errors import GroupNotFound, InvalidJob
 from windrow.queue import checks
-from windrow.queue.checks import SizeLimits, check_id, check_name, to_row
+from windrow.queue.checks import SizeLimits, check_id, check_name, hash_group_key, to_row
 from windrow.queue.codec import clean_text
 from windrow.queue.ids import new_id, plain_id
 from windrow.queue.job import Job, NewJob
@@ -29,13 +29,14 @@ class Grouping:
         hold: bool = False,
         tenant: str | None = None,
         retention: float | timedelta | None = None,
+        max_jobs: int | None = None,
     ) -> Group:
         """A group of jobs that end together. Give its id to jobs as `group=`.
 
         It ends when its last member has; then `then` is enqueued, once. With `hold` it does not end
         before `close_group`, however few members it has. With `root`, a running job's, that job
         waits for the group when it is done and carries the progress; asked for twice it is the same
-        group.
+        group. With `max_jobs` it takes so many jobs, ever, and leaves out the rest.
         """
         return await self.store.create_group(
             GroupRow(
@@ -45,8 +46,23 @@ class Grouping:
                 then=None if then is None else self._owned(to_row(then, self._limits)),
                 is_open=hold,
                 retention_seconds=checks.check_retention(retention),
+                max_jobs=None
+                if max_jobs is None
+                else checks.check_integer(max_jobs, "max_jobs", 1),
             )
         )
+
+    async def keep_group_keys(
+        self, group_id: str, keys: Iterable[str], *, job: Job | str
+    ) -> set[str]:
+        """Take keys of a group for a job that has another one, or none: no job comes in with them
+        any more. Those of them that are this job's, taken now or before. Raises GroupNotFound."""
+        by_hash = {hash_group_key(key): key for key in keys}
+        job_id = job.id if isinstance(job, Job) else check_id(job, "job")
+        if job_id is None:
+            raise InvalidJob("keys are kept for a job: give its id")
+        kept = await self.store.keep_group_keys(plain_id(group_id), sorted(by_hash), job_id)
+        return {by_hash[one] for one in kept}
 
     async def group(self, group_id: str) -> Group:
         """A group with the number of its members in each state. Raises GroupNotFound."""

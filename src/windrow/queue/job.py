@@ -74,6 +74,7 @@ class NewJob:
     on_conflict: OnConflict = "return"
     tenant: str | None = None
     group: str | None = None
+    group_key: str | None = None
     headers: Mapping[str, Any] | None = None
     tags: Sequence[str] = ()
     max_attempts: int | None = None
@@ -162,6 +163,7 @@ class Job:
     lease_token: str | None = None
     limits: tuple[str, ...] = ()
     max_hold_seconds: int | None = None
+    is_left_out: bool = False  # its group did not take it: it was not stored
     tx: Any = field(default=None, repr=False)  # of a claimed job: see lease.LazyTransaction
     leased_run: Any = field(default=None, repr=False)  # of a claimed job: see steps.LeasedRun
     _payload: Any = field(default=_UNREAD, repr=False)

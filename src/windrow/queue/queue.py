@@ -32,6 +32,7 @@ from windrow.queue.insisting import RETRY_WAITS
 from windrow.queue.job import (
     DEFAULT_PRIORITY,
     Job,
+    JobState,
     NewJob,
     OnConflict,
 )
@@ -162,6 +163,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         on_conflict: OnConflict = "return",
         tenant: str | None = None,
         group: str | None = None,
+        group_key: str | None = None,
         headers: Mapping[str, Any] | None = None,
         tags: Sequence[str] = (),
         max_attempts: int | None = None,
@@ -183,6 +185,10 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
 
         With `limits` the job is held until all these keys have room, and fails if that takes longer
         than `max_hold`. A full queue that makes callers wait makes this one wait for `timeout`.
+
+        With `group_key` the job is stored only if its group never had a job with that key: else the
+        one that has it is returned. If that is gone, or the group has all the jobs it takes, the
+        job returned was not stored: it is `cancelled`, and `is_left_out`.
         """
         new = NewJob(
             kind,
@@ -195,6 +201,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
             on_conflict=on_conflict,
             tenant=tenant,
             group=group,
+            group_key=group_key,
             headers=headers,
             tags=tags,
             max_attempts=max_attempts,
@@ -213,13 +220,18 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         is_seen = tx is None and self.store.capabilities.sees_jobs
         if inserted.outcome == "existing" and is_seen:
             return await self.get(inserted.id)
+        if inserted.outcome == "left_out" and is_seen:
+            found = await self.store.get_jobs([inserted.id])
+            if inserted.id in found:
+                return found[inserted.id]
         return _as_job(row, inserted)
 
     async def enqueue_many(
         self, jobs: Sequence[NewJob], *, timeout: float = FULL_SECONDS, tx: Any = None
     ) -> builtins.list[Inserted]:
-        """Enqueue many in one transaction: all or none, with an outcome for each. A taken unique
-        key is an outcome here (`existing`, `rejected`, `replaced`), not an error."""
+        """Enqueue many in one transaction, with an outcome for each; an error is one of all. A
+        taken unique key is an outcome here (`existing`, `rejected`, `replaced`), and so is
+        `left_out`: the group has had the group_key (`id` is the job that has it), or is full."""
         with self._around(jobs) as jobs:
             rows = [self._owned(to_row(job, self._limits)) for job in jobs]
             return await self._insert_with_room(rows, tx, timeout)
@@ -379,12 +391,13 @@ def default_worker() -> str:
 def _as_job(row: JobRow, inserted: Inserted) -> Job:
     """The job just inserted, without asking the database again."""
     created_at = inserted.created_at or datetime.now().astimezone()
+    is_left_out = inserted.outcome == "left_out"
     return Job(
         id=inserted.id,
         seq=inserted.seq,
         queue=row.queue,
         kind=row.kind,
-        state=inserted.state,
+        state=JobState.CANCELLED if is_left_out else inserted.state,
         priority=row.priority,
         attempts=0,
         crashes=0,
@@ -401,7 +414,15 @@ def _as_job(row: JobRow, inserted: Inserted) -> Job:
         limits=row.limits,
         max_hold_seconds=row.max_hold_seconds,
         is_cleaned=row.is_cleaned,
+        is_left_out=is_left_out,
+        error=_why_left_out(row, inserted) if is_left_out else None,
         headers=msgspec.json.decode(row.headers) if row.headers else {},
         tags=row.tags,
         payload_json=bytes(row.payload),
     )
+
+
+def _why_left_out(row: JobRow, inserted: Inserted) -> str:
+    if inserted.id != row.id:
+        return f"its group has had its key, with job {inserted.id}"
+    return f"group {row.group} has all the jobs it takes"

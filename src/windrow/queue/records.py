@@ -14,7 +14,7 @@ import msgspec
 
 from windrow.queue.job import Job, JobError, JobState, OnConflict
 
-InsertOutcome = Literal["inserted", "existing", "replaced", "rejected", "dropped"]
+InsertOutcome = Literal["inserted", "existing", "replaced", "rejected", "left_out", "dropped"]
 GroupState = Literal["active", "completed", "cancelled"]
 CatchUp = Literal["one", "all", "skip"]
 # Writes jobs away, durably, before they are removed: blocks, in a thread; raises if it cannot.
@@ -41,6 +41,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     on_conflict: OnConflict = "return"
     tenant: str | None = None
     group: str | None = None
+    group_key: str | None = None  # the hash (hex) of a key that its group takes once; not `unique`
     max_attempts: int
     max_crashes: int
     lease_seconds: int | None = None
@@ -66,8 +67,9 @@ def read_row(text: str | bytes) -> JobRow:
 class Inserted:
     """What became of one inserted row. `id` and the rest are of the job that now holds the place:
     the new one (`inserted`), the one already there (`existing`, `rejected`: left as it was;
-    `replaced`: it kept its id and seq and took the new contents). `dropped`: the row was a
-    follow-up that would have been refused as an insert; nothing was written."""
+    `replaced`: it kept its id and seq and took the new contents). `left_out`: its group has had its
+    key, and `id` is that of the job that has it, there or not; or the group is full. `dropped`: the
+    row was a follow-up that would have been refused as an insert. Of both nothing was written."""
 
     id: str
     outcome: InsertOutcome
@@ -268,6 +270,7 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
     then: JobRow | None = None
     is_open: bool = False
     retention_seconds: int | None = None
+    max_jobs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +285,8 @@ class Group:
     tenant: str | None
     created_at: datetime
     ended_at: datetime | None
+    members: int = 0  # that it ever had, deleted ones too
+    max_jobs: int | None = None  # the most it takes
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ Invariants every store keeps, and `tests/conformance` checks:
 - A group's `pending` is the number of its members that are not final. It ends, once, in the
   transaction that brings it to zero (or closes it): its root job is completed and its finish job
   inserted there. The root itself is not a member.
+- A group never has two jobs with one group key, those that have ended or were deleted included, nor
+  more members than its `max_jobs`. Of the rows of one insert the first ones get in.
 - A job with limit keys is never made `ready` by anything but `promote_jobs`, and takes its place in
   the line there; whatever else would make it ready makes it `held`. For every key with an active
   limit N the jobs that carry it and are `ready` or `active` are at most N. That is counted from the
@@ -108,6 +110,8 @@ class JobStore(Protocol):
 
     async def insert_jobs(self, rows: Sequence[JobRow], *, tx: Any = None) -> list[Inserted]:
         """Insert, one outcome per row, in order. With `tx`, in the caller's own transaction.
+
+        What a group has had, or has no room for, is `left_out`.
 
         Raises GroupEnded, GroupNotFound, QueueFull, or InvalidJob if a row would replace a job of
         another group or follow one that waits for it, and then inserts nothing. A bounded queue
@@ -245,6 +249,13 @@ class GroupStore(Protocol):
     async def create_group(self, row: GroupRow) -> Group:
         """A group; with `root`, that (live) job's: a root has one group, asked for twice it is
         returned as it is. Raises JobNotFound if the root is not live."""
+        ...
+
+    async def keep_group_keys(
+        self, group_id: str, keys: Sequence[str], job_id: str
+    ) -> frozenset[str]:
+        """Give those keys (hashes) that the group never had to a job. Which of these keys are the
+        job's, now or since before. Raises GroupNotFound."""
         ...
 
     async def get_group(self, group_id: str) -> Group | None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,6 +15,7 @@ from windrow.queue.copying import (
     PARCEL_BYTES,
     CopiedGroup,
     CopiedJob,
+    CopiedKeys,
     CopiedSchedule,
     Item,
     Parcel,
@@ -24,6 +26,7 @@ from windrow.queue.copying import (
     item_id,
     new_number,
     pack_job,
+    pack_keys,
     roots_first,
     size_of,
 )
@@ -171,12 +174,20 @@ async def _take_unit(
     ids = sorted(groups)
     moved = [_read_group(row, ids[0]) for row in await work.run("export_groups", ids=ids)]
     roots, others = roots_first(_places(kin), moved)
-    items: list[Item] = [*moved, *await _take(work, roots, ids[0], None)]
+    keys = await _read_keys(work, ids)
+    items: list[Item] = [*moved, *keys, *await _take(work, roots, ids[0], None)]
     while others or items:
         jobs = await _take(work, others[:limit], ids[0], PARCEL_BYTES)
         yield [*items, *jobs]
         others, items = others[len(jobs) :], []
     await work.run("remove_groups", ids=ids)
+
+
+async def _read_keys(work: Work, groups: list[str]) -> list[CopiedKeys]:
+    keys: defaultdict[str, list[tuple[bytes, bytes]]] = defaultdict(list)
+    for row in await work.run("export_group_keys", ids=groups):
+        keys[str(row["group_id"])].append((row["key"], row["job_id"].bytes))
+    return [item for group_id in groups for item in pack_keys(group_id, groups[0], keys[group_id])]
 
 
 async def _lock_unit(work: Work, groups: set[str], settle: float) -> Sequence[Row] | None:

@@ -39,6 +39,7 @@ TENANT: Final = ENQUEUING | {
     *("edit_payload", "find_groups", "find_members", "create_group", "set_root", "pause_group"),
     *("resume_group", "find_horizon", "count_own_jobs", "find_dependents", "find_oldest"),
     *("lock_groups", "settle_groups", "end_jobs", "add_errors", "tell_jobs"),
+    *("take_group_keys", "keep_group_keys"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from windrow.errors import GroupNotFound, JobNotFound
@@ -26,6 +27,7 @@ class Grouping(Verbs):
                 root=row.root,
                 is_open=row.is_open,
                 retention_seconds=row.retention_seconds,
+                max_jobs=row.max_jobs,
                 finish_job=None if row.then is None else as_json(row.then),
             )
             if row.root is not None:
@@ -36,6 +38,18 @@ class Grouping(Verbs):
         if row.root is not None:
             self._claimer.bind(row.root)
         return await self._must_get(group_id)
+
+    async def keep_group_keys(
+        self, group_id: str, keys: Sequence[str], job_id: str
+    ) -> frozenset[str]:
+        if not is_id(group_id):
+            raise GroupNotFound(group_id)
+        found = await self._run(
+            "keep_group_keys", group_id=group_id, keys=list(keys), job_id=job_id
+        )
+        if not found:
+            raise GroupNotFound(group_id)
+        return frozenset(row["key"] for row in found if row["key"] is not None)
 
     async def get_group(self, group_id: str) -> Group | None:
         if not is_id(group_id):

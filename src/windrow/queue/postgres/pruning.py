@@ -26,6 +26,7 @@ from windrow.queue.transactions import Executor
 KEPT: Final = "job_finished_kept"
 ALL_LEAVES: Final = "job_finished"
 MOST_PER_STEP: Final = 500
+KEYS_PER_STEP: Final = 10_000
 PAGES_PER_SCAN: Final = 64
 MOST_EVICTED: Final = 2000
 MOST_BLOBS: Final = 100
@@ -144,6 +145,9 @@ class Pruning(Verbs):
         """Remove members of an expired group, and the group with the last of them."""
         ids = await self._find("find_expired_members", limit, group_id=group_id)
         removed = await self._remove(KEPT, ids, archive) if ids else 0
+        keys = {"group_id": group_id, "limit": KEYS_PER_STEP}
+        while len(await self._run("delete_group_keys", **keys)) == KEYS_PER_STEP:
+            pass
         return removed, bool(await self._run("delete_groups", ids=[group_id]))
 
     async def _remove(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from windrow.queue.copying import (
     CopiedJob,
     Parcel,
     Receipt,
+    unpack_keys,
 )
 from windrow.queue.postgres.looking import read_jobs
 from windrow.queue.postgres.rows import as_json, columns
@@ -21,6 +23,10 @@ from windrow.queue.postgres.work import Work
 async def take_in(work: Work, parcel: Parcel) -> Receipt:
     admission = await _admit(work, parcel)
     await work.run("import_groups", rows=as_json(admission.groups))
+    for keys in admission.keys:
+        hashes, job_ids = columns(unpack_keys(keys), 2)
+        job_ids = [str(uuid.UUID(bytes=job_id)) for job_id in job_ids]
+        await work.run("add_group_keys", group_id=keys.group, keys=hashes, job_ids=job_ids)
     await work.run("import_schedules", rows=as_json(admission.schedules))
     await _write_jobs(work, admission.jobs)
     found = await read_jobs(work.run, [job.id for job in admission.jobs])

@@ -182,6 +182,8 @@ def to_group(row: Row) -> Group:
         tenant=row["tenant"],
         created_at=row["created_at"],
         ended_at=row["ended_at"],
+        members=row["members"],
+        max_jobs=row["max_jobs"],
     )
 
 

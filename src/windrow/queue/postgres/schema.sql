@@ -173,11 +173,22 @@ CREATE TABLE windrow.job_group (
     tenant text,
     cancel_reason text,
     finish_job json,
-    expires_at timestamptz  -- set while it has ended and no member of it runs again
+    expires_at timestamptz,  -- set while it has ended and no member of it runs again
+    max_jobs bigint  -- how many members it takes, ever
 ) WITH (fillfactor = 50);
 CREATE INDEX job_group_paused ON windrow.job_group (id) WHERE is_paused;
 CREATE INDEX job_group_active ON windrow.job_group (id) WHERE state = 'active';
 CREATE INDEX job_group_expiry ON windrow.job_group (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Keys of a group's members, which it takes once and never again, however their jobs ended. A key is
+-- kept as the 16 bytes of its hash. Insert-only: written under the lock of the group's row, and gone
+-- with the group.
+CREATE TABLE windrow.group_key (
+    group_id uuid NOT NULL,
+    key bytea NOT NULL,
+    job_id uuid NOT NULL,
+    PRIMARY KEY (group_id, key)
+);
 
 CREATE TABLE windrow.queue (
     name text PRIMARY KEY,

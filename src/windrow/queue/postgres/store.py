@@ -37,6 +37,17 @@ from windrow.queue.postgres.inserting import (
     insert_plain,
     insert_rows,
 )
+from windrow.queue.postgres.keying import (
+    Overfull,
+    Part,
+    find_repeated,
+    find_surplus,
+    groups_of,
+    insert_keyed,
+    put_together,
+    rooms_of,
+    split,
+)
 from windrow.queue.postgres.leading import Leading
 from windrow.queue.postgres.leasing import Leasing
 from windrow.queue.postgres.limiting import Limiting
@@ -44,7 +55,7 @@ from windrow.queue.postgres.listening import Listener, Listening, listening_addr
 from windrow.queue.postgres.looking import Looking
 from windrow.queue.postgres.pruning import Pruning
 from windrow.queue.postgres.registering import Registering
-from windrow.queue.postgres.rows import as_json, sql
+from windrow.queue.postgres.rows import Row, as_json, sql
 from windrow.queue.postgres.scheduling import Scheduling
 from windrow.queue.postgres.securing import find_access
 from windrow.queue.postgres.streaming import Streaming
@@ -156,24 +167,41 @@ class PostgresStore(
     async def _insert_in_rounds(self, rows: Sequence[JobRow]) -> list[Inserted]:
         async def do(work: Work) -> list[Inserted]:
             bounds = await find_bounds(work.executor, rows, is_locking=True)
-            insertion = await self._insert_on(work.executor, rows)
+            insertion = await self._insert_on(work.executor, rows, left_out)
             work.ready_queues |= insertion.ready_queues
             work.followed_keys |= insertion.followed_keys
             inserted = insertion.all_outcomes()
             await keep_bounds(work.executor, bounds, rows, inserted, work)
             return inserted
 
-        return await self._transact(do)
+        left_out: frozenset[str] = frozenset()
+        while True:
+            try:
+                return await self._transact(do)
+            except Overfull as surplus:
+                left_out |= surplus.ids
 
     async def _insert_in(self, tx: Any, rows: Sequence[JobRow]) -> list[Inserted]:
         """Insert in the caller's transaction. With a blocking connection this never waits."""
+        left_out: frozenset[str] = frozenset()
         with wrapped_errors():
-            async with self._executor_of(tx) as executor, _savepoint(executor):
-                bounds = await find_bounds(executor, rows, is_locking=False)
-                insertion = await self._insert_on(executor, rows, is_callers=True)
-                inserted = insertion.all_outcomes()
-                await keep_bounds(executor, bounds, rows, inserted)
-        # Followers that miss the end of their holder are found by the next stage_jobs.
+            async with self._executor_of(tx) as executor:
+                while True:
+                    try:
+                        # Followers that miss the end of their holder are found by stage_jobs.
+                        return await self._insert_at_once(executor, rows, left_out)
+                    except Overfull as surplus:
+                        left_out |= surplus.ids
+
+    async def _insert_at_once(
+        self, executor: Executor, rows: Sequence[JobRow], left_out: frozenset[str]
+    ) -> list[Inserted]:
+        """All or nothing, within a caller's transaction."""
+        async with _savepoint(executor):
+            bounds = await find_bounds(executor, rows, is_locking=False)
+            insertion = await self._insert_on(executor, rows, left_out, is_callers=True)
+            inserted = insertion.all_outcomes()
+            await keep_bounds(executor, bounds, rows, inserted)
         return inserted
 
     @asynccontextmanager
@@ -181,15 +209,31 @@ class PostgresStore(
         yield executor_for(tx)
 
     async def _insert_on(
-        self, executor: Executor, rows: Sequence[JobRow], *, is_callers: bool = False
+        self,
+        executor: Executor,
+        rows: Sequence[JobRow],
+        left_out: frozenset[str],
+        *,
+        is_callers: bool = False,
     ) -> Insertion:
-        insertion = await insert_rows(executor, rows, self.clock.now(), is_callers=is_callers)
-        named = groups_named(rows, insertion.all_outcomes())
-        if named:
-            await _require_open(executor, named)
+        """Insert all rows but those left out. Raises Overfull, with more of these. Those with a
+        group key come last: see `keying`."""
+        now = self.clock.now()
+        plain, keyed = split(rows)
+        kept = [row for row in plain if row.id not in left_out]
+        insertion = await insert_rows(executor, kept, now, is_callers=is_callers)
+        repeated, late = await find_repeated(executor, keyed)
+        named = groups_named(kept, insertion.all_outcomes())
+        named += groups_of(late) - set(named)
+        rooms = rooms_of(await _require_open(executor, named), insertion.joined)
+        if surplus := find_surplus(kept, insertion, rooms):
+            raise Overfull(surplus)
+        if len(kept) < len(rows):
+            last = await insert_keyed(executor, late, rooms, now, is_callers=is_callers)
+            insertion = put_together(rows, [Part(kept, insertion), repeated, Part(late, last)])
         if insertion.joined:
             deltas = [Delta(i, members=n, pending=n) for i, n in insertion.joined.items()]
-            await settle_groups(executor, deltas, self.clock.now())
+            await settle_groups(executor, deltas, now)
         return insertion
 
 
@@ -219,8 +263,10 @@ def with_work(rows: Sequence[JobRow], inserted: Sequence[Inserted]) -> set[str]:
     }
 
 
-async def _require_open(executor: Executor, groups: list[str]) -> None:
+async def _require_open(executor: Executor, groups: list[str]) -> Sequence[Row]:
     """Lock groups, which must take more members."""
+    if not groups:
+        return []
     locked = await executor.fetch(sql("lock_groups"), {"ids": as_json(sorted(groups))})
     found = {str(row["id"]): row for row in locked}
     for group_id in groups:
@@ -228,6 +274,7 @@ async def _require_open(executor: Executor, groups: list[str]) -> None:
             raise GroupNotFound(group_id)
         if found[group_id]["state"] != "active" or found[group_id]["is_cancelled"]:
             raise GroupEnded(group_id)
+    return locked
 
 
 def is_simple(rows: Sequence[JobRow]) -> bool:

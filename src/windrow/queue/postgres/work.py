@@ -6,10 +6,12 @@ end of a group may end its root, which may be a member of another group.
 
 Lock order, everywhere: job rows in the order of their ids and unique keys first, then groups, the
 newest first. So the end of an inner group, which goes on to the one around it, keeps to the order.
+New jobs with a group key, for which nobody waits, are inserted when their group is locked.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
@@ -17,6 +19,16 @@ from typing import Any, Final
 
 from windrow.queue.job import FINAL, UNCLAIMED, JobError, JobState
 from windrow.queue.postgres.inserting import Insertion, insert_rows
+from windrow.queue.postgres.keying import (
+    Part,
+    find_repeated,
+    find_surplus,
+    groups_of,
+    insert_keyed,
+    put_together,
+    rooms_of,
+    split,
+)
 from windrow.queue.postgres.rows import Row, as_json, as_text, columns, short_error, sql
 from windrow.queue.records import Inserted, JobRow, read_row
 from windrow.queue.statements import parse_statement
@@ -253,36 +265,57 @@ class Work:
         # Who waits for a freed key goes before a newcomer, and a group that goes down with its root
         # takes none.
         await self._hand_on_places()
-        kept, insertion = await self._insert_where_open(rows)
+        insertion = await self._insert_where_open(rows)
         self.members_joined(insertion.joined)
         self.ready_queues |= insertion.ready_queues
         self.followed_keys |= insertion.followed_keys
-        outcomes = iter(insertion.all_outcomes())
-        is_kept = {id(row) for row in kept}
-        return [
-            next(outcomes) if id(row) in is_kept else Inserted(row.id, "dropped") for row in rows
-        ]
+        return insertion.all_outcomes()
 
-    async def _insert_where_open(self, rows: Sequence[JobRow]) -> tuple[list[JobRow], Insertion]:
-        """Insert the rows whose groups take more members, and say which. A key may have to be
-        waited for, so groups are locked after that; if one is closed then, it is done again."""
+    async def _insert_where_open(self, rows: Sequence[JobRow]) -> Insertion:
+        """Insert the rows whose groups take them. A unique key may have to be waited for, so groups
+        are locked after that; if one is closed then, or too full, it is done again."""
+        plain, keyed = split(rows)
+        repeated, late = await find_repeated(self.executor, keyed)
         closed: set[str | None] = set()
+        left_out: frozenset[str] = frozenset()
         while True:
-            kept = [row for row in rows if row.group not in closed]
-            wanted = {row.group for row in kept if row.group is not None}
+            kept = [row for row in plain if row.group not in closed and row.id not in left_out]
+            wanted = groups_of(kept)
             if wanted:
                 await self.executor.fetch(_SAVE, {})
             insertion = await insert_rows(self.executor, kept, self.now, is_lenient=True)
-            refusing = wanted - await self._open_groups(wanted) if wanted else set()
-            if not refusing:
-                return kept, insertion
+            taking = await self._lock_open(wanted | groups_of(late))
+            rooms = rooms_of(taking.values(), self._joined_with(insertion))
+            surplus = find_surplus(kept, insertion, rooms)
+            if wanted <= taking.keys() and not surplus:
+                break
             await self.executor.fetch(_UNDO, {})
-            closed |= refusing
+            closed |= wanted - taking.keys()
+            left_out |= surplus
+        if len(kept) == len(rows):
+            return insertion
+        late = [row for row in late if row.group in taking]
+        return put_together(
+            rows,
+            [
+                Part(kept, insertion),
+                Part.of([row for row in plain if row.id in left_out], "left_out"),
+                repeated,
+                Part(late, await insert_keyed(self.executor, late, rooms, self.now)),
+            ],
+            others="dropped",
+        )
 
-    async def _open_groups(self, ids: set[str]) -> set[str]:
+    def _joined_with(self, insertion: Insertion) -> Counter[str]:
+        """Members that came in this transaction and are not counted on their groups' rows yet."""
+        return insertion.joined + Counter({i: delta.members for i, delta in self._deltas.items()})
+
+    async def _lock_open(self, ids: set[str]) -> dict[str, Row]:
         """Those groups that take more members, locked now with all that will be settled."""
+        if not ids:
+            return {}
         return {
-            str(row["id"])
+            str(row["id"]): row
             for row in await self.lock_groups(ids | set(self._deltas))
             if str(row["id"]) in ids
             and row["state"] == "active"

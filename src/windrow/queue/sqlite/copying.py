@@ -11,6 +11,7 @@ from windrow.queue.copying import (
     PARCEL_BYTES,
     CopiedGroup,
     CopiedJob,
+    CopiedKeys,
     CopiedSchedule,
     Item,
     Parcel,
@@ -20,10 +21,12 @@ from windrow.queue.copying import (
     item_id,
     new_number,
     pack_job,
+    pack_keys,
     roots_first,
     size_of,
 )
 from windrow.queue.sqlite.changing import KEPT_OF_A_JOB, delete_results
+from windrow.queue.sqlite.keys import pack_id
 from windrow.queue.sqlite.looking import get_jobs, get_steps
 from windrow.queue.sqlite.receiving import take_in
 from windrow.queue.sqlite.rows import id_list, to_json, to_optional_time, to_time
@@ -110,12 +113,21 @@ def _take_unit(work: Work, groups: set[str], limit: int, settle: float) -> Itera
     name = min(groups)
     moved = [_read_group(row, name) for row in work.named_rows(statement("export_groups"), ids)]
     roots, others = roots_first([(job_id, place) for job_id, place, _ in kin], moved)
-    items: list[Item] = [*moved, *_take(work, roots, name, None)]
+    items: list[Item] = [*moved, *_take_keys(work, groups, name), *_take(work, roots, name, None)]
     while others or items:
         jobs = _take(work, others[:limit], name, PARCEL_BYTES)
         yield [*items, *jobs]
         others, items = others[len(jobs) :], []
     work.run("delete_groups", ids)
+
+
+def _take_keys(work: Work, groups: set[str], unit: str) -> list[CopiedKeys]:
+    taken = []
+    for group_id in sorted(groups):
+        given = {"group_id": pack_id(group_id)}
+        taken += pack_keys(group_id, unit, work.rows("export_group_keys", given))
+        work.run("delete_group_keys", given | {"limit": -1})
+    return taken
 
 
 def _take(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from windrow.errors import GroupNotFound, JobNotFound
 from windrow.queue.records import Group, GroupFilter, GroupRow
+from windrow.queue.sqlite.keys import key_values, pack_keys, unpack_id
 from windrow.queue.sqlite.rows import GroupRecord, read_group, to_json, to_state
 from windrow.queue.sqlite.settling import cancel_members, end_if_done, settle
 from windrow.queue.sqlite.work import Work, statement
@@ -26,12 +29,22 @@ def create_group(work: Work, row: GroupRow) -> Group:
             "tenant": row.tenant,
             "finish_job": None if row.then is None else to_json(row.then),
             "retention_seconds": row.retention_seconds,
+            "max_jobs": row.max_jobs,
             "now": work.now,
         },
     )
     if is_new and row.root is not None:
         work.run("set_root", {"id": row.root, "group_id": row.id})
     return _read(work, row.id)
+
+
+def keep_group_keys(work: Work, group_id: str, keys: Sequence[str], job_id: str) -> frozenset[str]:
+    _find(work, group_id)
+    found = work.rows("find_group_keys", {"keys": pack_keys((group_id, key) for key in keys)})
+    holders = {key.hex(): unpack_id(holder) for _, key, holder in found}
+    new = [key for key in keys if key not in holders]
+    work.run_many("add_group_keys", [key_values(group_id, key, job_id) for key in new])
+    return frozenset(key for key in keys if holders.get(key, job_id) == job_id)
 
 
 def get_group(work: Work, group_id: str) -> Group | None:

@@ -20,6 +20,7 @@ from windrow.errors import GroupEnded, GroupNotFound, InvalidJob, QueueFull
 from windrow.queue.job import UNCLAIMED
 from windrow.queue.policy import following_itself, other_group
 from windrow.queue.records import Inserted, InsertOutcome, JobRow
+from windrow.queue.sqlite.keys import key_values, pack_keys, unpack_id
 from windrow.queue.sqlite.rows import after, to_json, to_micros, to_state, to_time
 from windrow.queue.sqlite.work import Work, event_rows, statement
 
@@ -84,6 +85,8 @@ def insert_steps(
     wanted = [row for row in rows if row.id not in plan.known]
     if any(row.group is not None for row in wanted):
         plan.add_groups((yield _find_groups(wanted)))
+    if any(row.group_key is not None for row in wanted):
+        plan.add_group_keys((yield _find_group_keys(wanted)))
     if any(row.unique is not None for row in wanted):
         plan.add_holders((yield _find_holders(wanted)))
     if joining := plan.groups_to_follow_in(wanted):
@@ -104,6 +107,9 @@ class _Plan:
         self.drops = drops
         self.known: dict[str, _Place] = {}
         self._open_groups: dict[str, bool] = {}
+        self._rooms: dict[str, int] = {}  # of groups that take so many more members
+        self._group_keys: dict[tuple[str, str], str] = {}  # and the jobs that have them
+        self._new_keys: list[Values] = []
         self._holders: dict[Key, _Place] = {}
         self._followers: dict[Key, _Place] = {}
         self._dependents: dict[str, Any] = {}
@@ -117,6 +123,13 @@ class _Plan:
     def add_groups(self, found: Sequence[Any]) -> None:
         for one in found:
             self._open_groups[one["id"]] = bool(one["takes_members"])
+            if one["room"] is not None:
+                self._rooms[one["id"]] = one["room"]
+
+    def add_group_keys(self, found: Sequence[Any]) -> None:
+        for one in found:
+            key = unpack_id(one["group_id"]), one["key"].hex()
+            self._group_keys[key] = unpack_id(one["job_id"])
 
     def add_holders(self, found: Sequence[Any]) -> None:
         for one in found:
@@ -143,8 +156,10 @@ class _Plan:
             return "existing", place
         if row.group is not None and not self._takes(row.group):
             return "dropped", self._nowhere(row)
+        if holder := self._group_keys.get((row.group or "", row.group_key or "")):
+            return "left_out", self._nowhere(row, holder)
         if row.unique is None:
-            return "inserted", self._insert(row)
+            return self._insert(row)
         return self._decide_by_key(row, (row.tenant, row.unique))
 
     def _takes(self, group: str) -> bool:
@@ -157,8 +172,10 @@ class _Plan:
     def _decide_by_key(self, row: JobRow, key: Key) -> tuple[InsertOutcome, _Place]:
         holder = self._holders.get(key)
         if holder is None:
-            place = self._holders[key] = self._insert(row)
-            return "inserted", place
+            outcome, place = self._insert(row)
+            if outcome == "inserted":
+                self._holders[key] = place
+            return outcome, place
         match row.on_conflict:
             case "return":
                 return "existing", holder
@@ -175,17 +192,32 @@ class _Plan:
                     return self._replace(follower, row)
                 if row.group is not None and self._waits_for(holder, row.group):
                     return self._refuse(row, following_itself(row.unique, holder.id, row.group))
-                place = self._followers[key] = self._insert(row, is_follower=True)
-                return "inserted", place
+                outcome, place = self._insert(row, is_follower=True)
+                if outcome == "inserted":
+                    self._followers[key] = place
+                return outcome, place
 
-    def _insert(self, row: JobRow, *, is_follower: bool = False) -> _Place:
+    def _insert(self, row: JobRow, *, is_follower: bool = False) -> tuple[InsertOutcome, _Place]:
+        if row.group is not None and not self._joins(row, row.group):
+            return "left_out", self._nowhere(row)
         run_at = self._run_at(row)
         state = "held" if is_follower else self._due_state(run_at, row)
         place = _Place(row.id, state, run_at, self.now, 0, row.group, None, row, is_follower)
         self._new.append(place)
         if row.may_exist:
             self.known[row.id] = place
-        return place
+        return "inserted", place
+
+    def _joins(self, row: JobRow, group: str) -> bool:
+        """Whether the group has room for it; then it takes its key too."""
+        if group in self._rooms:
+            if self._rooms[group] <= 0:
+                return False
+            self._rooms[group] -= 1
+        if row.group_key is not None:
+            self._group_keys[group, row.group_key] = row.id
+            self._new_keys.append(key_values(group, row.group_key, row.id))
+        return True
 
     def _replace(self, place: _Place, row: JobRow) -> tuple[InsertOutcome, _Place]:
         if place.group != row.group:
@@ -223,9 +255,9 @@ class _Plan:
             raise InvalidJob(reason)
         return "dropped", self._nowhere(row)
 
-    def _nowhere(self, row: JobRow) -> _Place:
+    def _nowhere(self, row: JobRow, holder: str | None = None) -> _Place:
         run_at = self._run_at(row)
-        return _Place(row.id, self._due_state(run_at, row), run_at, self.now)
+        return _Place(holder or row.id, self._due_state(run_at, row), run_at, self.now)
 
     def _run_at(self, row: JobRow) -> int:
         if row.run_at is not None:
@@ -264,6 +296,8 @@ class _Plan:
             yield "delete_steps", [{"seqs": seqs}]
         if members := Counter(place.group for place in self._new if place.group is not None):
             yield "add_to_groups", [{"id": id, "count": members[id]} for id in sorted(members)]
+        if self._new_keys:
+            yield "add_group_keys", self._new_keys
         if counts := self._count():
             yield "add_counts", counts
         if self._new:
@@ -300,6 +334,11 @@ def _find_known(rows: Sequence[JobRow]) -> Step:
 def _find_groups(rows: Sequence[JobRow]) -> Step:
     ids = {row.group for row in rows if row.group is not None}
     return "find_groups", {"ids": to_json(sorted(ids))}
+
+
+def _find_group_keys(rows: Sequence[JobRow]) -> Step:
+    keys = {(row.group, row.group_key): None for row in rows if row.group and row.group_key}
+    return "find_group_keys", {"keys": pack_keys(keys)}
 
 
 def _find_holders(rows: Sequence[JobRow]) -> Step:

@@ -11,11 +11,13 @@ from typing import Any, Final
 
 from windrow.queue.records import Archive, DiskUsage, Pruned, Retention
 from windrow.queue.sqlite.changing import KEPT_OF_A_JOB, delete_results
+from windrow.queue.sqlite.keys import pack_id
 from windrow.queue.sqlite.looking import get_jobs
 from windrow.queue.sqlite.rows import to_json
 from windrow.queue.sqlite.work import Work, statement
 
 MOST_PER_STEP: Final = 500
+KEYS_PER_STEP: Final = 10_000
 
 
 def set_retention(work: Work, queue: str, seconds: Mapping[str, int | None]) -> None:
@@ -39,10 +41,9 @@ def prune_jobs(work: Work, limit: int, archive: Archive | None) -> Pruned:
         return Pruned()
     [[group_id]] = groups
     members = work.rows("find_expired_members", {"group_id": group_id, "limit": limit})
-    if len(members) < limit:
-        _remove_group(work, group_id)
     removed = _remove(work, members, archive)
-    return Pruned(removed, int(len(members) < limit), is_done=False)
+    is_gone = len(members) < limit and _remove_group(work, group_id)
+    return Pruned(removed, int(is_gone), is_done=False)
 
 
 def evict_jobs(work: Work, ids: Sequence[str], archive: Archive | None) -> Pruned:
@@ -68,11 +69,16 @@ def measure_disk(work: Work) -> DiskUsage:
     return DiskUsage(*map(int, found))
 
 
-def _remove_group(work: Work, group_id: str) -> None:
+def _remove_group(work: Work, group_id: str) -> bool:
+    """Whether it is gone: of a group with very many keys the first ones are, for now."""
+    keys = {"group_id": pack_id(group_id), "limit": KEYS_PER_STEP}
+    if work.run("delete_group_keys", keys) == KEYS_PER_STEP:
+        return False
     gone = {"ids": to_json([group_id])}
     for table in ("windrow_job_live", "windrow_job_finished"):
         work.run_given(statement("unset_roots").format(table=table), gone)
     work.run("delete_groups", gone)
+    return True
 
 
 def _remove(work: Work, ended: Sequence[Any], archive: Archive | None) -> int:

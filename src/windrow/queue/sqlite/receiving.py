@@ -17,8 +17,10 @@ from windrow.queue.copying import (
     Parcel,
     QueueRow,
     Receipt,
+    unpack_keys,
 )
 from windrow.queue.job import FINAL
+from windrow.queue.sqlite.keys import pack_id
 from windrow.queue.sqlite.looking import get_jobs
 from windrow.queue.sqlite.rows import to_json, to_micros
 from windrow.queue.sqlite.work import Work, statement
@@ -46,6 +48,10 @@ def add_queues(work: Work, rows: Sequence[QueueRow]) -> None:
 def take_in(work: Work, parcel: Parcel) -> Receipt:
     admission = _admit(work, parcel)
     work.run_many("import_groups", [_group_values(group) for group in admission.groups])
+    for keys in admission.keys:
+        values = {"group_id": pack_id(keys.group)}
+        lines = [values | {"key": key, "job_id": job_id} for key, job_id in unpack_keys(keys)]
+        work.run_many("add_group_keys", lines)
     work.run_many("import_schedules", [_schedule_values(item) for item in admission.schedules])
     _write_jobs(work, admission.jobs)
     found = get_jobs(work, [job.id for job in admission.jobs])

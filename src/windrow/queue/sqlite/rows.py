@@ -61,6 +61,7 @@ class GroupRecord(NamedTuple):
     finish_job: str | None
     created_at: int
     ended_at: int | None
+    max_jobs: int | None
 
 
 def to_micros(moment: datetime) -> int:
@@ -237,4 +238,6 @@ def read_group(record: GroupRecord, live: dict[JobState, int]) -> Group:
         tenant=record.tenant,
         created_at=to_time(record.created_at),
         ended_at=to_optional_time(record.ended_at),
+        members=record.added,
+        max_jobs=record.max_jobs,
     )

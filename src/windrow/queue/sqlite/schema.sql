@@ -40,6 +40,13 @@ CREATE TABLE windrow_event (
   details TEXT
 );
 
+CREATE TABLE windrow_group_key (
+  group_id BLOB NOT NULL,
+  key BLOB NOT NULL,
+  job_id BLOB NOT NULL,
+  PRIMARY KEY (group_id, key)
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_job_error (
   number INTEGER PRIMARY KEY,
   seq INTEGER NOT NULL,
@@ -111,7 +118,7 @@ CREATE TABLE windrow_job_group (
   retention_seconds INTEGER,
   created_at INTEGER NOT NULL,
   ended_at INTEGER
-, expires_at INTEGER);
+, expires_at INTEGER, max_jobs INTEGER);
 
 CREATE INDEX windrow_job_group_active ON windrow_job_group (id) WHERE state = 'active';
 

@@ -322,6 +322,13 @@ class SqliteStore:
     async def create_group(self, row: GroupRow) -> Group:
         return await self._write(lambda work: grouping.create_group(work, row))
 
+    async def keep_group_keys(
+        self, group_id: str, keys: Sequence[str], job_id: str
+    ) -> frozenset[str]:
+        return await self._write(
+            lambda work: grouping.keep_group_keys(work, group_id, keys, job_id)
+        )
+
     async def get_group(self, group_id: str) -> Group | None:
         return await self._read(lambda work: grouping.get_group(work, group_id))
 

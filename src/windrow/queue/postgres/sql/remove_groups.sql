@@ -1,2 +1,5 @@
--- Remove groups that were moved elsewhere with all their jobs. :ids.
+-- Remove groups that were moved elsewhere with all their jobs, and their keys. :ids.
+WITH forgotten AS (
+    DELETE FROM windrow.group_key WHERE group_id = ANY (:ids::uuid[])
+)
 DELETE FROM windrow.job_group WHERE id = ANY (:ids::uuid[])

@@ -121,7 +121,7 @@ BEGIN
                     SELECT FROM windrow.job_live WHERE job_limit.key = ANY (job_live.limit_keys)));
         END IF;
         IF found.root = ANY (tenant_tables || side_tables || shared_tables || told_tables
-                             || ARRAY['blob']) THEN
+                             || ARRAY['blob', 'group_key']) THEN
             EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON windrow.%I TO windrow_gate',
                            found.name);
         END IF;
@@ -166,6 +166,11 @@ BEGIN
                            sees_all);
             EXECUTE format('CREATE POLICY windrow_pass_read ON windrow.blob FOR SELECT '
                            'TO windrow_gate USING (%s)', refers);
+        ELSIF found.name = 'group_key' THEN
+            -- Which keys there are is told by statements of the gate, about groups of the tenant's own.
+            refers := 'EXISTS (SELECT FROM windrow.job_group WHERE job_group.id = group_key.group_id)';
+            EXECUTE format('CREATE POLICY windrow_pass ON windrow.group_key TO windrow_gate '
+                           'USING (%1$s OR %2$s) WITH CHECK (%1$s OR %2$s)', sees_all, refers);
         ELSIF found.name = ANY (shared_tables) THEN
             EXECUTE format('CREATE POLICY windrow_pass ON windrow.%I TO windrow_gate '
                            'USING (true) WITH CHECK (true)', found.name);

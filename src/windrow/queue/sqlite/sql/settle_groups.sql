@@ -13,4 +13,4 @@ SET pending = pending + :pending, completed = completed + :completed, failed = f
 WHERE id = :id
 RETURNING
   id, state, is_paused, is_open, is_cancelled, reason, added, pending, completed, failed, cancelled,
-  root, tenant, finish_job, created_at, ended_at
+  root, tenant, finish_job, created_at, ended_at, max_jobs
