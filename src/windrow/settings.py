@@ -16,6 +16,8 @@ from windrow.errors import ConfigError
 
 FILE: Final = "windrow.toml"
 PREFIX: Final = "WINDROW_"
+TRUE: Final = ("1", "true", "yes", "on")
+FALSE: Final = ("0", "false", "no", "off")
 
 
 def _setting(default: Any, doc: str) -> Any:
@@ -45,6 +47,14 @@ class Settings:
     )
     max_disk_bytes: int = _setting(
         0, "What the database may use before the oldest finished jobs go; 0: any amount"
+    )
+    allow_private_networks: bool = _setting(
+        False, "Whether pages may be fetched from this machine and from private networks"
+    )
+    allow_hosts: str = _setting(
+        "",
+        "Hosts, *.domains and networks (10.1.0.0/16) that may be fetched from although they are "
+        "private, with spaces or commas between",
     )
     event_retention_seconds: int = _setting(
         86_400, "How long events are kept; at most a week, 604800"
@@ -91,7 +101,16 @@ def _override(settings: Settings, given: Mapping[str, Any], source: str) -> Sett
 
 def _converted(name: str, value: Any, source: str) -> Any:
     wanted = type(getattr(Settings(), name))
+    if wanted is bool:
+        return _truth(name, value, source)
     try:
         return wanted(value)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{name} in {source} must be {wanted.__name__}: {error}") from error
+
+
+def _truth(name: str, value: Any, source: str) -> bool:
+    said = str(value).strip().lower()
+    if said in TRUE or said in FALSE:
+        return said in TRUE
+    raise ConfigError(f"{name} in {source} must be true or false, not {value!r}")

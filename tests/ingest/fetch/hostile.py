@@ -92,9 +92,13 @@ class HostileServer:
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while head := (await reader.readuntil(b"\r\n\r\n")).decode("latin-1"):
-                first, *lines = head.strip().split("\r\n")
-                path = first.split(" ")[1]
+            while first := await reader.read(1):
+                if first == b"\x16":  # the hello of TLS
+                    writer.write(page(b"", status="400 Bad Request"))
+                    return
+                head = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                top, *lines = head.strip().split("\r\n")
+                path = top.split(" ")[1]
                 headers = {
                     name.lower(): value.strip()
                     for name, _, value in (line.partition(":") for line in lines)

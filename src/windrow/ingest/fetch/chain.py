@@ -125,10 +125,11 @@ class Chain:
 
 
 def _may_have_secrets_of(url: URL, start: URL) -> bool:
-    if url.host == start.host and url.scheme == start.scheme and url.port == start.port:
+    if url.raw_host != start.raw_host:
+        return False
+    if (url.scheme, url.port) == (start.scheme, start.port):
         return True
-    is_upgrade = start.scheme == "http" and url.scheme == "https"
-    return is_upgrade and url.host == start.host and (start.port, url.port) == (80, 443)
+    return (start.scheme, start.port, url.scheme, url.port) == ("http", 80, "https", 443)
 
 
 def _checked(given: Mapping[str, str], url: str) -> dict[str, str]:

@@ -29,6 +29,7 @@ from windrow.ingest.fetch.guard import Guard
 from windrow.ingest.fetch.limits import FetchLimits
 from windrow.ingest.fetch.resolver import Resolver
 from windrow.ingest.fetch.retry_after import parse_retry_after
+from windrow.ingest.fetch.target import limit_key
 
 USER_AGENT: Final = "Mozilla/5.0 (compatible; windrow)"
 MOBILE_USER_AGENT: Final = (
@@ -214,7 +215,7 @@ def _is_worth_another_try(failure: FetchError) -> bool:
 def _raise_if_asked_too_often(chain: Chain, response: aiohttp.ClientResponse) -> None:
     after = response.headers.get("Retry-After")
     if response.status == 429 or (response.status == 503 and after is not None):
-        raise RateLimited(f"host:{chain.url.host}", parse_retry_after(after))
+        raise RateLimited(limit_key(chain.url), parse_retry_after(after))
 
 
 def _to_keep(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:

@@ -9,10 +9,11 @@ redirects, odd spellings and addresses inside addresses all come through the sam
 from __future__ import annotations
 
 import errno
+import re
 import socket
 from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from yarl import URL
 
@@ -25,6 +26,7 @@ from windrow.ingest.fetch.addresses import (
     parse_host_address,
 )
 from windrow.ingest.fetch.target import parse_url, without_secrets
+from windrow.settings import Settings
 
 # Names that are somebody's own by their ending; resolvers of some networks do answer for them.
 PRIVATE_NAMES: Final = (
@@ -36,6 +38,8 @@ PRIVATE_NAMES: Final = (
     "lan",
     "home.arpa",
 )
+
+_ENTRY: Final = re.compile(r"(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?", re.IGNORECASE)
 
 
 class ForbiddenAddress(OSError):
@@ -59,6 +63,13 @@ class Guard:
         self._domains: set[str] = set()
         for entry in allow:
             self._allow(entry)
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        return cls(
+            allow_private=settings.allow_private_networks,
+            allow=settings.allow_hosts.replace(",", " ").split(),
+        )
 
     def check_url(self, url: str) -> None:
         """Raise `Blocked` if this URL cannot be allowed, whatever its name resolves to."""
@@ -104,7 +115,7 @@ class Guard:
             self._networks.append(ip_network(entry, strict=False))
             return
         except ValueError:
-            if not entry or "/" in entry or ":" in entry:
+            if not _ENTRY.fullmatch(entry):
                 raise ConfigError(
                     f"allow_hosts: {entry!r} is neither a host, *.domain nor a network"
                 ) from None
