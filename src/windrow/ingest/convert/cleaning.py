@@ -86,8 +86,9 @@ def _is_the_page(node: LexborNode) -> bool:
 def _open_shadow_roots(page: LexborHTMLParser) -> None:
     """Templates are never shown, except those that a browser opens by itself."""
     for template in page.css("template[shadowrootmode]"):
-        for fragment in reversed(template.template_fragments()):
-            template.insert_after(fragment)
+        for fragment in template.template_fragments()[:1]:
+            for child in list(fragment.iter(include_text=True)):
+                template.insert_before(child)
 
 
 def _settle_noscript(page: LexborHTMLParser) -> None:

@@ -13,15 +13,24 @@ from windrow.ingest.convert.cleaning import (
 from windrow.ingest.convert.links import Resolve, find_images, find_links, resolver
 from windrow.ingest.convert.main_content import keep_main_content
 from windrow.ingest.convert.markdown import to_markdown
+from windrow.ingest.convert.markup import (
+    name_languages,
+    open_tables,
+    tidy_links,
+    write_formulas,
+    write_frames,
+)
 from windrow.ingest.convert.metadata import read_metadata
+from windrow.ingest.convert.product import find_product
+from windrow.ingest.convert.taming import tame
 from windrow.ingest.document import AttributeValues, Document, Resource
-from windrow.ingest.options import ScrapeOptions
+from windrow.ingest.options import AttributeSelector, ScrapeOptions
 
 
 def convert_html(resource: Resource, options: ScrapeOptions) -> Document:
     """The formats that a page has by itself; those that need a browser or a model come later."""
     text = resource.text()
-    page = LexborHTMLParser(text)
+    page = write_frames(LexborHTMLParser(tame(text)))
     resolve = resolver(page, resource.final_url)
     document = _describe(page, resource, options, resolve)
     if options.wants("rawHtml"):
@@ -47,26 +56,27 @@ def _describe(
     if options.wants("images"):
         document.images = find_images(page, resolve)
     if wanted := options.format("attributes"):
-        document.attributes = [
-            AttributeValues(
-                selector=selector,
-                attribute=attribute,
-                values=[
-                    value
-                    for node in select(page, selector, "attributes")
-                    if (value := node.attributes.get(attribute)) is not None
-                ],
-            )
-            for selector, attribute in [
-                (one.selector, one.attribute) for one in wanted.selectors or []
-            ]
-        ]
+        document.attributes = [_values(page, one) for one in wanted.selectors or []]
+    if options.wants("product"):
+        document.product = find_product(metadata.json_ld or [], resource.final_url, resolve)
+        if document.product is None:
+            document.warn("The page describes no product.")
     return document
+
+
+def _values(page: LexborHTMLParser, wanted: AttributeSelector) -> AttributeValues:
+    values = [
+        value
+        for node in select(page, wanted.selector, "attributes")
+        if (value := node.attributes.get(wanted.attribute)) is not None
+    ]
+    return AttributeValues(selector=wanted.selector, attribute=wanted.attribute, values=values)
 
 
 def _write(
     document: Document, page: LexborHTMLParser, options: ScrapeOptions, resolve: Resolve
 ) -> None:
+    write_formulas(page)
     clean(page, options)
     parts = _parts(page, options)
     show_late_images(page, resolve)
@@ -75,6 +85,9 @@ def _write(
         document.html = _serialise(parts)
     if options.wants_markdown:
         for part in parts:
+            name_languages(part)
+            open_tables(page, part)
+            tidy_links(part)
             part.unwrap_tags(["span", "font"])  # mean nothing in markdown, and halve its speed
         document.markdown = to_markdown(
             _serialise(parts), resolve(""), remove_inline_images=options.remove_base64_images

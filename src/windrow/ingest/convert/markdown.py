@@ -6,6 +6,11 @@ import re
 
 from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 
+from windrow.ingest.convert.taming import flatten
+
+# The library leaves out what is deeper than 1,024; a level of a table is four elements.
+MOST_NESTED = 200
+
 _INLINE_IMAGE = re.compile(r"!\[([^\]]*)\]\(<?data:[^)>]*>?(?:\s+\"[^\"]*\")?\)")
 _AS_IT_IS = PreprocessingOptions(enabled=False)
 
@@ -19,7 +24,10 @@ def to_markdown(html: str, base_url: str, *, remove_inline_images: bool) -> str:
         highlight_style="none",
         hidden_content="all",  # what is hidden was removed before, where it should be
     )
-    markdown = convert(html, options).content or ""
+    result = convert(html, options)
+    if any("depth limit" in warning.message for warning in result.warnings):
+        result = convert(flatten(html, MOST_NESTED), options)
+    markdown = result.content or ""
     if (remove_inline_images and "](data:" in markdown) or "](<data:" in markdown:
         markdown = _INLINE_IMAGE.sub(_without_data, markdown)
     return markdown.strip("\n")

@@ -1,0 +1,86 @@
+"""Markup that a parser would choke on is cut back before it is parsed.
+
+A tree builder takes time that grows with the square of the nesting, with the square of the
+attributes of one tag, and with the product of the different formatting tags left open and the
+paragraphs after them: 33 kB of `<font a=1><font a=2>…` and `<p>` became 1.6 GB of tree. Browsers
+stop nesting at 512. Ordinary pages pass a few counts and are not touched.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_DEPTH = 512  # as in browsers
+FEW_TAGS = 400  # a page with fewer cannot do harm
+MANY_TAGS = 20_000  # half of them nested are parsed in 0.2 s, ten times as many in 75 s
+MAX_REBUILT = 500_000  # elements that open formatting may add to the tree, of 400 bytes each
+MAX_ALIKE = 3  # open tags that are alike and opened again all the same
+MAX_TAG_CHARACTERS = 16_384  # of one tag, beyond which its attributes are looked at
+MAX_BARE_CHARACTERS = 4_096  # of these, without their values
+
+_FORMATTING = "b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
+_WITH_ATTRIBUTES = re.compile(rf"<({_FORMATTING})(\s[^>]*)>", re.IGNORECASE)
+_FORMATTING_TAG = re.compile(rf"<(/?)({_FORMATTING})(?:\s[^>]*)?>", re.IGNORECASE)
+_SCOPE = re.compile(r"<(?:object|applet|marquee)\b", re.IGNORECASE)
+_LONG_TAG = re.compile(rf"<([a-zA-Z][^\s>]*)[^>]{{{MAX_TAG_CHARACTERS},}}>")
+_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'")
+# Elements that nest. Those that end by themselves (p, li, td) cannot do so without one of these.
+_NESTING_TAG = re.compile(
+    rf"<(/?)(div|span|section|article|table|ul|ol|dl|blockquote|a|center|details|fieldset|main"
+    rf"|header|footer|nav|aside|figure|form|ins|del|label|sub|sup|object|svg|g|{_FORMATTING}"
+    r"|[a-z]+-[a-z-]+)(?=[\s>/])[^>]*>",
+    re.IGNORECASE,
+)
+
+
+def tame(text: str) -> str:
+    """The same page, or one that can be parsed in reasonable time."""
+    if len(text) > MAX_TAG_CHARACTERS:
+        text = _LONG_TAG.sub(_without_attributes, text)
+    tags = text.count("<")
+    if tags > FEW_TAGS:
+        text = _unify_formatting(text, tags)
+    if tags > MANY_TAGS:
+        text = _drop_open_formatting(text)
+        text = flatten(text)
+    return text
+
+
+def flatten(text: str, most: int = MAX_DEPTH) -> str:
+    """Leaves out the tags, not the text, of what is nested deeper than a browser would."""
+    depth = 0
+
+    def keep_if_shallow(match: re.Match[str]) -> str:
+        nonlocal depth
+        if match[1]:
+            depth = max(0, depth - 1)
+            return match[0] if depth < most else ""
+        depth += 1
+        return match[0] if depth <= most else ""
+
+    return _NESTING_TAG.sub(keep_if_shallow, text)
+
+
+def _without_attributes(match: re.Match[str]) -> str:
+    bare = _VALUE.sub("", match[0])
+    return match[0] if len(bare) <= MAX_BARE_CHARACTERS else f"<{match[1]}>"
+
+
+def _unify_formatting(text: str, tags: int) -> str:
+    """Makes formatting alike where too much of it differs."""
+    if len(set(_WITH_ATTRIBUTES.findall(text))) * tags <= MAX_REBUILT:
+        return text
+    return _WITH_ATTRIBUTES.sub(r"<\1>", text)
+
+
+def _drop_open_formatting(text: str) -> str:
+    """Leaves out all formatting of a page that opens more of it than it closes."""
+    opened: dict[str, int] = {}
+    for slash, name in _FORMATTING_TAG.findall(text):
+        count = opened.get(name, 0)
+        opened[name] = max(0, count - 1) if slash else count + 1
+        if count > MAX_ALIKE and not slash:
+            return _FORMATTING_TAG.sub("", text)
+    # Inside of these an end tag does not end what was begun outside.
+    is_hidden = len(_SCOPE.findall(text)) > MAX_DEPTH
+    return _FORMATTING_TAG.sub("", text) if is_hidden else text
