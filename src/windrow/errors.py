@@ -9,6 +9,7 @@
     │  │  ├─ FetchTimeout(url) *
     │  │  ├─ Blocked(url)                 may not be fetched from here; nothing was sent
     │  │  └─ ResourceGone(url, status)
+    │  ├─ ScrapeFailed(code)              any of these, of a page: its message begins with the code
     │  ├─ InvalidOptions                  bad input; nothing was fetched
     │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
     │  └─ ConversionError(content_type)   broken, encrypted or too much of it
@@ -142,6 +143,18 @@ class ResourceGone(FetchError):
     def __init__(self, url: str, status: int) -> None:
         self.status = status
         super().__init__("SCRAPE_GONE", url, f"is gone (status {status})")
+
+
+class ScrapeFailed(IngestError):
+    """A page could not be turned into a document.
+
+    Of a failed job only the message is kept, so it begins with the code.
+    """
+
+    def __init__(self, cause: IngestError) -> None:
+        self.transient = cause.transient
+        self.retry_after = cause.retry_after
+        super().__init__(f"{cause.code}: {cause}", code=cause.code)
 
 
 class InvalidOptions(IngestError):

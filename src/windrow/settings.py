@@ -38,7 +38,9 @@ class Settings:
         "database itself",
     )
     handlers: str = _setting(
-        "", "Modules that `windrow worker` takes handlers from, with spaces or commas between"
+        "",
+        "Modules that `windrow worker` takes handlers from, with spaces or commas between; empty: "
+        "web, Windrow's own",
     )
     max_payload_bytes: int = _setting(4 * 1024 * 1024, "The largest payload taken, as JSON")
     max_result_bytes: int = _setting(64 * 1024 * 1024, "The largest result taken, as JSON")

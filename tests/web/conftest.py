@@ -7,6 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.web.site import Site, SiteServer
+from windrow import Queue
+from windrow.clock import Clock
+from windrow.queue import kinds
+from windrow.queue.store import Store
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +22,20 @@ def site_server() -> Iterator[SiteServer]:
 @pytest.fixture
 def site(site_server: SiteServer) -> Site:
     return site_server.site()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Workers run by the database's own time."""
+    return Clock()
+
+
+@pytest.fixture
+def queue(store: Store) -> Queue:
+    return Queue(store)
+
+
+@pytest.fixture(autouse=True)
+def own_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the handlers of one test declare is not there in the next."""
+    monkeypatch.setattr(kinds, "_declared", {})

@@ -17,7 +17,10 @@ MIB = 1024 * 1024
 def worker(
     modules: Annotated[
         list[str] | None,
-        typer.Argument(help="Modules with handlers. Default: the setting `handlers`."),
+        typer.Argument(
+            help="Modules with handlers; `web` are those of pages and crawls. Default: the setting "
+            "`handlers`, else `web`."
+        ),
     ] = None,
     queues: Annotated[
         str | None, typer.Option(help="Only these queues, with commas between; else all.")

@@ -30,17 +30,19 @@ class Grouping:
         tenant: str | None = None,
         retention: float | timedelta | None = None,
         max_jobs: int | None = None,
+        id: str | None = None,
     ) -> Group:
         """A group of jobs that end together. Give its id to jobs as `group=`.
 
         It ends when its last member has; then `then` is enqueued, once. With `hold` it does not end
         before `close_group`, however few members it has. With `root`, a running job's, that job
         waits for the group when it is done and carries the progress; asked for twice it is the same
-        group. With `max_jobs` it takes so many jobs, ever, and leaves out the rest.
+        group. With `max_jobs` it takes so many jobs, ever, and leaves out the rest. The `id` may be
+        one that the caller made.
         """
         return await self.store.create_group(
             GroupRow(
-                id=new_id(),
+                id=check_id(id, "id") or new_id(),
                 tenant=self.store.tenant if tenant is None else check_name(tenant, "tenant"),
                 root=root.id if isinstance(root, Job) else check_id(root, "root"),
                 then=None if then is None else self._owned(to_row(then, self._limits)),

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
@@ -21,6 +21,7 @@ from windrow.services.jobs import open_queue
 from windrow.settings import Settings
 from windrow.worker.metrics import Metrics, serve_metrics, watch_queue
 from windrow.worker.observers import Observer
+from windrow.worker.registry import Handler
 from windrow.worker.service import Trouble
 from windrow.worker.worker import Worker
 
@@ -37,13 +38,12 @@ SUPERVISOR: Final = "WINDROW_SUPERVISOR"
 ORPHAN_SECONDS: Final = 1.0
 
 
+# Named like a module: the handlers of Windrow's own kinds of jobs.
+OWN_HANDLERS: Final = ("web",)
+
+
 def find_handlers(names: Sequence[str]) -> list[ModuleType]:
     """The modules handlers are in; also those of the current folder."""
-    if not names:
-        raise ConfigError(
-            "name the modules your handlers are in: `windrow worker myapp.handlers`, or the "
-            "setting `handlers` (WINDROW_HANDLERS)"
-        )
     if (here := str(os.getcwd())) not in sys.path:
         sys.path.insert(0, here)
     return [_imported(name) for name in names]
@@ -57,29 +57,49 @@ async def run_worker(
     metrics_port: int | None = None,
     **options: Any,
 ) -> int:
-    """Work until told to stop; the exit code of the process."""
-    handlers = find_handlers(modules)
+    """Work until told to stop; the exit code of the process. Without modules it runs Windrow's own
+    kinds of jobs; beside modules these are named like one: `windrow worker web myapp.handlers`."""
+    named = modules or OWN_HANDLERS
+    handlers: list[ModuleType | Handler] = [
+        *find_handlers([name for name in named if name not in OWN_HANDLERS])
+    ]
     queue = await _open_patiently(settings)
     with _metrics(metrics_port, queue) as observers:
-        return await _run_worker(queue, handlers, until_idle, observers, options)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(queue.close)
+            if "web" in named:
+                handlers += await stack.enter_async_context(open_web_handlers(settings, queue))
+            return await _run_worker(queue, handlers, until_idle, observers, options)
+
+
+def open_web_handlers(
+    settings: Settings, queue: Queue
+) -> AbstractAsyncContextManager[list[Handler]]:
+    """The handlers of pages and crawls, which may fetch what the settings allow."""
+    # Not at the top: everything that fetches and converts comes with them.
+    from windrow.ingest.fetch.guard import Guard
+    from windrow.pipelines.web.handlers import web_handlers
+
+    guard = Guard(
+        allow_private=settings.allow_private_networks,
+        allow=settings.allow_hosts.replace(",", " ").split(),
+    )
+    return web_handlers(queue, guard=guard)
 
 
 async def _run_worker(
     queue: Queue,
-    handlers: Sequence[ModuleType],
+    handlers: Sequence[ModuleType | Handler],
     until_idle: bool,
     observers: Sequence[Observer],
     options: Mapping[str, Any],
 ) -> int:
-    try:
-        worker = Worker(queue, handlers, observers=observers, **options)
-        orphaned = asyncio.create_task(_stop_when_orphaned(worker))
-        logger.info("worker %s begins", worker.name)
-        await worker.run(until_idle=until_idle, handle_signals=True)
-        orphaned.cancel()
-        logger.info("worker %s has ended", worker.name)
-    finally:
-        await queue.close()
+    worker = Worker(queue, handlers, observers=observers, **options)
+    orphaned = asyncio.create_task(_stop_when_orphaned(worker))
+    logger.info("worker %s begins", worker.name)
+    await worker.run(until_idle=until_idle, handle_signals=True)
+    orphaned.cancel()
+    logger.info("worker %s has ended", worker.name)
     return RECYCLED if worker.was_recycled else 0
 
 

@@ -62,14 +62,19 @@ class CrawlOptions(
     max_concurrency: int | None = None
 
     @classmethod
-    def read(cls, given: Any) -> CrawlOptions:
-        """Options as somebody sent them. Raises InvalidOptions, which names what is wrong."""
+    def parse(cls, wanted: Any = None) -> CrawlOptions:
+        """Options from JSON values. Raises InvalidOptions, which names what is wrong."""
         try:
-            options = msgspec.convert(given, cls, strict=False)
+            options = msgspec.convert({} if wanted is None else wanted, cls, strict=False)
         except msgspec.ValidationError as error:
-            raise InvalidOptions(_told(str(error))) from error
+            raise InvalidOptions(explain(str(error))) from error
         options.check()
         return options
+
+    def to_wire(self) -> dict[str, Any]:
+        """The options as JSON values, without those that are as by default."""
+        wire: dict[str, Any] = msgspec.to_builtins(self)
+        return wire
 
     def check(self) -> None:
         _check_least(self.limit, 1, "limit")
@@ -196,7 +201,7 @@ def _check_least(value: int | None, least: int, name: str) -> None:
         raise InvalidOptions(f"{name} must be at least {least}, not {value}")
 
 
-def _told(message: str) -> str:
+def explain(message: str) -> str:
     """msgspec's message, with the option's own name first."""
     what, _, where = message.partition(" - at `$.")
     return f"{where.rstrip('`')}: {what}" if where else what

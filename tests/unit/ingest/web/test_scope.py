@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from windrow.errors import InvalidOptions
@@ -14,7 +13,7 @@ START = "https://example.org/docs/"
 
 
 def scope(start: str = START, **options: Any) -> Scope:
-    return Scope(start, CrawlOptions.read(options))
+    return Scope(start, CrawlOptions.parse(options))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +118,7 @@ def test_address_and_key_follow_the_options() -> None:
 )
 def test_bad_options_are_refused_by_name(given: Any, complaint: str) -> None:
     with pytest.raises(InvalidOptions) as refused:
-        CrawlOptions.read(given)
+        CrawlOptions.parse(given)
     assert complaint in str(refused.value)
 
 
@@ -130,6 +129,6 @@ def test_groups_that_repeat_are_taken(pattern: str) -> None:
 
 def test_options_are_written_with_the_names_they_came_with() -> None:
     given = {"limit": 5, "deduplicateSimilarURLs": False, "regexOnFullURL": True, "delay": 0.5}
-    options = CrawlOptions.read(given)
-    assert msgspec.to_builtins(options) == given
-    assert CrawlOptions.read(msgspec.to_builtins(options)) == options
+    options = CrawlOptions.parse(given)
+    assert options.to_wire() == given
+    assert CrawlOptions.parse(options.to_wire()) == options

@@ -1,0 +1,71 @@
+"""What a site says of itself: the pages of its sitemaps and of its llms.txt, as they are read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable
+from typing import Final
+
+from windrow.errors import FetchError
+from windrow.ingest.document import Resource
+from windrow.ingest.fetch.fetcher import Fetcher
+from windrow.ingest.web.llms_txt import is_llms_txt, llms_txt_urls, read_llms_txt
+from windrow.ingest.web.sitemap import SitemapEntry, read_sitemap
+from windrow.ingest.web.urls import origin_of, page_key, place_of
+
+logger = logging.getLogger(__name__)
+
+MAX_SITEMAPS: Final = 1000  # an index that leads to itself in ever new ways has an end
+TIMEOUT_SECONDS: Final = 60.0
+
+
+def sitemap_urls(start: str, listed: Iterable[str] = ()) -> list[str]:
+    """Where the sitemaps for a start may be: those that robots.txt lists, then the usual places."""
+    origin, path = origin_of(start), place_of(start).path
+    usual = (f"{origin}{path.rpartition('/')[0]}/sitemap.xml", f"{origin}/sitemap.xml")
+    return list(dict.fromkeys((*listed, *usual)))
+
+
+async def read_sitemaps(fetcher: Fetcher, urls: Iterable[str]) -> AsyncGenerator[list[str], None]:
+    """The pages of these sitemaps and of those they lead to, one file at a time."""
+    waiting = deque(urls)
+    known = {page_key(url, similar=False) for url in waiting}
+    while waiting:
+        url = waiting.popleft()
+        answer = await _ask(fetcher, url)
+        if answer is None or answer.status != 200:
+            continue
+        entries = await asyncio.to_thread(_entries, answer)
+        for entry in entries:
+            key = page_key(entry.url, similar=False)
+            if entry.is_sitemap and key not in known and len(known) < MAX_SITEMAPS:
+                known.add(key)
+                waiting.append(entry.url)
+        if pages := [entry.url for entry in entries if not entry.is_sitemap]:
+            yield pages
+
+
+async def read_llms_txts(fetcher: Fetcher, start: str) -> AsyncGenerator[list[str], None]:
+    """The llms.txt files there are, each with the pages that it names."""
+    for url in llms_txt_urls(start):
+        answer = await _ask(fetcher, url)
+        if answer is None or answer.status != 200:
+            continue
+        text = answer.body.decode("utf-8", errors="replace")
+        if is_llms_txt(answer.content_type, text):
+            yield [url, *read_llms_txt(text, answer.final_url)]
+
+
+async def _ask(fetcher: Fetcher, url: str) -> Resource | None:
+    """What is there; None if there is no answer, which ends no crawl."""
+    try:
+        return await fetcher.fetch(url, timeout=TIMEOUT_SECONDS, verify_tls=False)
+    except FetchError as error:
+        logger.info("passed over: %s", error)
+        return None
+
+
+def _entries(answer: Resource) -> list[SitemapEntry]:
+    return list(read_sitemap(answer.body, answer.final_url))

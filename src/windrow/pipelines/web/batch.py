@@ -1,0 +1,75 @@
+"""`web.batch`: pages that somebody named, scraped as one group."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from windrow.errors import GroupEnded
+from windrow.pipelines.web.context import Web, crawl_key, limit_keys
+from windrow.pipelines.web.payloads import (
+    FINISH,
+    FOUND_PRIORITY,
+    LISTED_PRIORITY,
+    MANY,
+    QUEUE,
+    SCRAPE,
+    BatchPayload,
+    PagePayload,
+    to_json,
+)
+from windrow.queue.job import Job, NewJob
+from windrow.queue.outcome import Done
+
+CHUNK: Final = 1000
+
+
+async def start_batch(web: Web, job: Job, payload: BatchPayload) -> Done:
+    await web.queue.create_group(
+        id=payload.crawl_id,
+        root=job,
+        hold=True,
+        tenant=job.tenant,
+        then=NewJob(FINISH, {"crawl_id": payload.crawl_id}, queue=QUEUE, tenant=job.tenant),
+    )
+    if payload.max_concurrency is not None:
+        await web.queue.set_limit(crawl_key(payload.crawl_id), active=payload.max_concurrency)
+    jobs = batch_jobs(payload, job.tenant)
+    try:
+        for start in range(0, len(jobs), CHUNK):
+            await web.queue.enqueue_many(jobs[start : start + CHUNK])
+        await web.queue.close_group(payload.crawl_id)
+    except GroupEnded:
+        pass  # it was cancelled, or a run before this one had come to the end
+    return Done(None)
+
+
+def batch_jobs(payload: BatchPayload, tenant: str | None) -> list[NewJob]:
+    """A job for each URL; one that is named twice is scraped once."""
+    shared = to_json(
+        PagePayload(
+            url="",
+            team_id=payload.team_id,
+            crawl_id=payload.crawl_id,
+            scrape_options=payload.scrape_options,
+            is_limited=payload.max_concurrency is not None,
+        )
+    )
+    priority = LISTED_PRIORITY if len(payload.urls) > MANY else FOUND_PRIORITY
+    return [
+        NewJob(
+            SCRAPE,
+            {**shared, "url": url},
+            queue=QUEUE,
+            priority=priority,
+            tenant=tenant,
+            group=payload.crawl_id,
+            group_key=url,
+            limits=limit_keys(
+                url,
+                crawl_id=payload.crawl_id,
+                is_limited=payload.max_concurrency is not None,
+                tenant=tenant,
+            ),
+        )
+        for url in payload.urls
+    ]

@@ -1,0 +1,70 @@
+"""From the links of a page to the jobs of the pages they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from windrow.ingest.web.scope import Scope, Verdict
+from windrow.pipelines.web.context import limit_keys
+from windrow.pipelines.web.payloads import (
+    FOUND_PRIORITY,
+    QUEUE,
+    SCRAPE,
+    PagePayload,
+    to_json,
+)
+from windrow.queue.job import Job, NewJob
+
+
+def choose(
+    scope: Scope,
+    links: Iterable[str],
+    *,
+    depth: int,
+    found_on: str | None,
+    seen: Iterable[str] = (),
+) -> dict[str, str]:
+    """The addresses that belong to the crawl, by their keys, each once; `seen` are left out."""
+    known = set(seen)
+    chosen: dict[str, str] = {}
+    for link in links:
+        url = scope.address(link)
+        if url is None:
+            continue
+        key = scope.key(url)
+        if key in known:
+            continue
+        known.add(key)
+        if scope.admits(url, depth, found_on) is Verdict.ADMITTED:
+            chosen[key] = url
+    return chosen
+
+
+def page_jobs(
+    job: Job,
+    like: PagePayload,
+    scope: Scope,
+    urls: Iterable[str],
+    *,
+    depth: int,
+    priority: int = FOUND_PRIORITY,
+) -> list[NewJob]:
+    """A job for each of these pages, which are found by `job`, of the crawl that `like` is of."""
+    shared = to_json(msgspec.structs.replace(like, depth=depth))
+    return [
+        NewJob(
+            SCRAPE,
+            {**shared, "url": url},
+            queue=QUEUE,
+            priority=priority,
+            tenant=job.tenant,
+            group=like.crawl_id,
+            group_key=scope.key(url),
+            limits=limit_keys(
+                url, crawl_id=like.crawl_id, is_limited=like.is_limited, tenant=job.tenant
+            ),
+        )
+        for url in urls
+    ]

@@ -1,0 +1,83 @@
+"""`web_handlers`: the handlers of the web, bound to one queue and one fetcher.
+
+async with web_handlers(queue) as handlers:
+    await Worker(queue, handlers).run()
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from windrow.ingest.fetch.fetcher import Fetcher
+from windrow.ingest.fetch.guard import Guard
+from windrow.pipelines.web.batch import start_batch
+from windrow.pipelines.web.context import Web, crawl_key
+from windrow.pipelines.web.kickoff import start_crawl
+from windrow.pipelines.web.mapping import map_site
+from windrow.pipelines.web.page import scrape_page
+from windrow.pipelines.web.payloads import (
+    BATCH,
+    CRAWL,
+    FINISH,
+    MAP,
+    QUEUE,
+    SCRAPE,
+    BatchPayload,
+    CrawlPayload,
+    FinishPayload,
+    MapPayload,
+    PagePayload,
+)
+from windrow.queue.job import Job
+from windrow.queue.outcome import Done
+from windrow.queue.queue import Queue
+from windrow.worker.registry import Handler, handler
+
+PAGE_ATTEMPTS: Final = 3
+PAGE_BACKOFF: Final = (2.0, 15.0)
+# Nothing else ends the group of a crawl whose beginning was given up.
+KICKOFF_CRASHES: Final = 20
+
+
+@asynccontextmanager
+async def web_handlers(
+    queue: Queue, *, guard: Guard | None = None, fetcher: Fetcher | None = None
+) -> AsyncIterator[list[Handler]]:
+    """The handlers of all kinds `web.*`, which share one pool of connections."""
+    if fetcher is not None:
+        yield make_handlers(Web(queue, fetcher))
+        return
+    async with Fetcher(guard=guard) as own:
+        yield make_handlers(Web(queue, own))
+
+
+def make_handlers(web: Web) -> list[Handler]:
+    @handler(SCRAPE, queue=QUEUE, max_attempts=PAGE_ATTEMPTS, backoff=PAGE_BACKOFF)
+    async def scrape(job: Job, payload: PagePayload) -> Done:
+        return await scrape_page(web, job, payload)
+
+    @handler(
+        CRAWL,
+        queue=QUEUE,
+        max_attempts=PAGE_ATTEMPTS,
+        max_crashes=KICKOFF_CRASHES,
+        backoff=PAGE_BACKOFF,
+    )
+    async def crawl(job: Job, payload: CrawlPayload) -> Done:
+        return await start_crawl(web, job, payload)
+
+    @handler(BATCH, queue=QUEUE, max_crashes=KICKOFF_CRASHES, backoff=PAGE_BACKOFF)
+    async def batch(job: Job, payload: BatchPayload) -> Done:
+        return await start_batch(web, job, payload)
+
+    @handler(MAP, queue=QUEUE, max_attempts=PAGE_ATTEMPTS, backoff=PAGE_BACKOFF)
+    async def map_(job: Job, payload: MapPayload) -> Done:
+        return await map_site(web, job, payload)
+
+    @handler(FINISH, queue=QUEUE)
+    async def finish(job: Job, payload: FinishPayload) -> None:
+        await web.queue.remove_limit(crawl_key(payload.crawl_id))
+
+    return [scrape, crawl, batch, map_, finish]

@@ -1,0 +1,96 @@
+"""What the jobs of the web carry. The names in JSON are those of NuQ's jobs, so that queries
+written for these find ours."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from windrow.ingest.options import ScrapeOptions
+from windrow.ingest.web.scope import CrawlOptions
+from windrow.queue.job import Priority
+
+QUEUE: Final = "web"
+SCRAPE: Final = "web.scrape"
+CRAWL: Final = "web.crawl"
+BATCH: Final = "web.batch"
+MAP: Final = "web.map"
+FINISH: Final = "web.finish"
+
+# Whoever has no name of their own.
+NO_TEAM: Final = "bypass"
+
+# A person waits for a single page; many pages nobody waits for one by one.
+SINGLE_PRIORITY: Final = Priority.NOW
+KICKOFF_PRIORITY: Final = Priority.COMMAND
+FOUND_PRIORITY: Final = Priority.NORMAL
+LISTED_PRIORITY: Final = Priority.NORMAL - 1  # of a sitemap, or of a batch of very many
+MANY: Final = 1000
+
+
+class _Payload(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    team_id: str = msgspec.field(default_factory=lambda: NO_TEAM)
+    scrape_options: ScrapeOptions = msgspec.field(
+        default_factory=ScrapeOptions, name="scrapeOptions"
+    )
+
+
+class PagePayload(_Payload, frozen=True, kw_only=True):
+    """One page; `crawl_id` is that of its crawl or batch."""
+
+    url: str
+    mode: Literal["single_urls"] = msgspec.field(default_factory=lambda: "single_urls")
+    crawl_id: str | None = None
+    crawler_options: CrawlOptions | None = msgspec.field(default=None, name="crawlerOptions")
+    origin_url: str = ""  # where its crawl began
+    depth: int = 0  # hops from there
+    is_limited: bool = False  # by a limit of its crawl's own
+
+
+class CrawlPayload(_Payload, frozen=True, kw_only=True):
+    """A crawl, which begins with this."""
+
+    url: str
+    crawl_id: str
+    mode: Literal["kickoff"] = msgspec.field(default_factory=lambda: "kickoff")
+    crawler_options: CrawlOptions = msgspec.field(
+        default_factory=CrawlOptions, name="crawlerOptions"
+    )
+
+
+class BatchPayload(_Payload, frozen=True, kw_only=True):
+    """Pages that were named, not found."""
+
+    urls: tuple[str, ...]
+    crawl_id: str
+    mode: Literal["batch"] = msgspec.field(default_factory=lambda: "batch")
+    max_concurrency: int | None = msgspec.field(default=None, name="maxConcurrency")
+
+
+class MapPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The addresses of a site, without its pages."""
+
+    url: str
+    team_id: str = msgspec.field(default_factory=lambda: NO_TEAM)
+    mode: Literal["map"] = msgspec.field(default_factory=lambda: "map")
+    options: dict[str, Any] = {}
+
+
+class FinishPayload(msgspec.Struct, frozen=True, kw_only=True):
+    """A crawl or batch that has ended."""
+
+    crawl_id: str
+
+
+def to_json(payload: msgspec.Struct) -> dict[str, Any]:
+    """A payload as JSON values; options without those that are as by default."""
+    wire: dict[str, Any] = msgspec.to_builtins(payload)
+    options = getattr(payload, "scrape_options", None)
+    if options is not None:
+        wire["scrapeOptions"] = options.to_wire()
+    if isinstance(payload, PagePayload):
+        wire.setdefault("crawlerOptions", None)
+    elif isinstance(payload, CrawlPayload):
+        wire.setdefault("crawlerOptions", {})
+    return wire

@@ -1,0 +1,55 @@
+"""A crawl from its start to its end, on every store."""
+
+from __future__ import annotations
+
+from tests.web.crawling import crawl, pages
+from tests.web.site import Site
+from windrow import Queue
+from windrow.queue.job import JobState
+from windrow.services import web
+
+
+async def test_every_page_is_fetched_once_and_becomes_a_document(queue: Queue, site: Site) -> None:
+    site.page("/", links=["/a", "/b", "/a#part"])
+    site.page("/a", links=["/", "/b", "/c"], title="Page A", text="Hay in rows")
+    site.page("/b", links=["/a"])
+    site.page("/c")
+
+    crawl_id = await crawl(queue, site)
+
+    assert await pages(queue, crawl_id) == {"/", "/a", "/b", "/c"}
+    assert {path: site.hits[path] for path in ("/", "/a", "/b", "/c")} == dict.fromkeys(
+        ("/", "/a", "/b", "/c"), 1
+    )
+    found = await web.get_crawl(queue, crawl_id)
+    assert (found.status, found.completed, found.failed, found.total) == ("completed", 4, 0, 4)
+    root = await queue.get(crawl_id)
+    assert root.state is JobState.COMPLETED
+    assert root.result is None
+    assert root.progress is not None
+    assert root.progress.percent == 100
+    jobs = [job async for job in web.iterate_pages(queue, crawl_id)]
+    [a] = [job for job in jobs if job.payload["url"].endswith("/a")]
+    document = web.document_of(a)
+    assert document.markdown is not None
+    assert "Hay in rows" in document.markdown
+    assert document.metadata.title == "Page A"
+    assert document.metadata.scrape_id == a.id
+    assert document.links is None, "nobody asked for them"
+
+
+async def test_payloads_carry_what_queries_for_crawls_ask_for(queue: Queue, site: Site) -> None:
+    """N10."""
+    site.page("/", links=["/a"])
+    site.page("/a")
+    crawl_id = await crawl(queue, site, limit=5)
+
+    kickoff = (await queue.get(crawl_id)).payload
+    assert kickoff["mode"] == "kickoff"
+    assert kickoff["crawl_id"] == crawl_id
+    for job in await queue.list(group=crawl_id):
+        assert job.payload["mode"] == "single_urls"
+        assert job.payload["crawl_id"] == crawl_id
+        assert job.payload["team_id"] == "bypass"
+        assert job.payload["crawlerOptions"] == {"limit": 5}
+        assert job.payload["url"].startswith(site.url)
