@@ -1,4 +1,18 @@
 -- The schemas go, and what they hold of queues, topics and notifications. Messages stay: they are jobs.
+-- Their numbers stay with them, and go on from there if the dialect and the queue come again.
+DROP TRIGGER IF EXISTS pgmq_number ON windrow.job_live;
+DROP TRIGGER IF EXISTS pgmq_number ON windrow.job_finished_kept;
+DO $$
+DECLARE
+    counter regclass;
+BEGIN
+    FOR counter IN SELECT oid FROM pg_class
+                    WHERE relnamespace = 'windrow'::regnamespace AND relkind = 'S'
+                      AND relname LIKE '#%' LOOP
+        EXECUTE format('DROP SEQUENCE %s', counter);
+    END LOOP;
+END
+$$;
 DROP TRIGGER IF EXISTS pgmq_notify ON windrow.tally;
 DROP FUNCTION IF EXISTS public.pgmq_send(text, jsonb, integer);
 DROP FUNCTION IF EXISTS public.pgmq_send_batch(text, jsonb[], integer);
@@ -9,6 +23,4 @@ DROP FUNCTION IF EXISTS public.pgmq_archive(text, bigint, integer);
 DROP FUNCTION IF EXISTS public.pgmq_delete(text, bigint, integer);
 DROP SCHEMA IF EXISTS pgmq_public CASCADE;
 DROP SCHEMA IF EXISTS pgmq CASCADE;
-DROP INDEX IF EXISTS windrow.pgmq_number;
-DROP INDEX IF EXISTS windrow.pgmq_archive;
-DROP INDEX IF EXISTS windrow.pgmq_due;
+DROP INDEX IF EXISTS windrow.pgmq_live, windrow.pgmq_kept, windrow.pgmq_scheduled;

@@ -51,7 +51,8 @@ CREATE TABLE windrow.job (
     result_hash bytea,
     limit_keys text[],  -- the first is the job's fairness key
     max_hold_seconds bigint,
-    leaf smallint  -- of a finished job: 1 to 28 by the hour of its expiry, 0 if it is kept longer
+    leaf smallint,  -- of a finished job: 1 to 28 by the hour of its expiry, 0 if it is kept longer
+    number bigint  -- in its queue, where a dialect counts queue by queue
 ) PARTITION BY LIST (state);
 
 CREATE TABLE windrow.job_live PARTITION OF windrow.job
@@ -505,17 +506,28 @@ END
 $$;
 
 -- What the session may do: 'all', what a 'tenant' may, only to 'enqueue', or 'nothing'.
-CREATE FUNCTION windrow.session_access() RETURNS text LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE
-        WHEN NOT relrowsecurity OR pg_has_role(windrow.acting_role(), relowner, 'USAGE')
-             OR (SELECT rolbypassrls FROM pg_roles WHERE rolname = windrow.acting_role())
-             OR EXISTS (SELECT FROM pg_roles WHERE rolname = 'windrow_worker'
-                           AND pg_has_role(windrow.acting_role(), oid, 'USAGE')) THEN 'all'
-        WHEN EXISTS (SELECT FROM pg_roles WHERE rolname = 'windrow_tenant'
-                        AND pg_has_role(windrow.acting_role(), oid, 'USAGE')) THEN 'tenant'
-        WHEN EXISTS (SELECT FROM pg_roles WHERE rolname = 'windrow_enqueuer'
-                        AND pg_has_role(windrow.acting_role(), oid, 'USAGE')) THEN 'enqueue'
-        ELSE 'nothing' END
-      FROM pg_class WHERE oid = 'windrow.job'::regclass
+CREATE FUNCTION windrow.session_access() RETURNS text LANGUAGE plpgsql STABLE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    set_role CONSTANT text := current_setting('role');
+    who CONSTANT name := CASE set_role WHEN 'none' THEN session_user ELSE set_role END;
+    is_secured boolean;
+    owner oid;
+BEGIN
+    SELECT relrowsecurity, relowner INTO is_secured, owner
+      FROM pg_class WHERE oid = 'windrow.job'::regclass;
+    IF NOT is_secured OR pg_has_role(who, owner, 'USAGE')
+       OR (SELECT rolbypassrls FROM pg_roles WHERE rolname = who)
+       OR EXISTS (SELECT FROM pg_roles
+                   WHERE rolname = 'windrow_worker' AND pg_has_role(who, oid, 'USAGE')) THEN
+        RETURN 'all';
+    ELSIF EXISTS (SELECT FROM pg_roles
+                   WHERE rolname = 'windrow_tenant' AND pg_has_role(who, oid, 'USAGE')) THEN
+        RETURN 'tenant';
+    ELSIF EXISTS (SELECT FROM pg_roles
+                   WHERE rolname = 'windrow_enqueuer' AND pg_has_role(who, oid, 'USAGE')) THEN
+        RETURN 'enqueue';
+    END IF;
+    RETURN 'nothing';
+END
 $$;

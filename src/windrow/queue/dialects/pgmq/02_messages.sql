@@ -39,69 +39,72 @@ END
 $$;
 CREATE OR REPLACE FUNCTION pgmq._insert_messages(
     queue_name text, msgs jsonb[], headers jsonb[], delay timestamptz)
-RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+RETURNS SETOF bigint LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     name CONSTANT text := queue_name;
     at CONSTANT timestamptz := clock_timestamp();
     vt CONSTANT timestamptz := coalesce(delay, at);
+    after CONSTANT text := CASE WHEN vt > at THEN 'scheduled' ELSE 'ready' END;
     sender CONSTANT text := windrow.session_tenant();
+    counter CONSTANT regclass := pgmq._counter(name);
     most integer;
+    is_bounded boolean;
+    ids uuid[];
+    numbers bigint[];
 BEGIN
-    PERFORM pgmq._require_queue(name);
-    SELECT coalesce(max_reads, 2147483647) INTO most FROM pgmq.meta WHERE queue_name = name;
+    SELECT coalesce(max_reads, 2147483647),
+           EXISTS (SELECT FROM windrow.queue WHERE queue.name = meta.queue_name
+                                               AND max_depth IS NOT NULL)
+      INTO most, is_bounded
+      FROM pgmq.meta WHERE queue_name = name;
+    IF NOT FOUND THEN
+        PERFORM pgmq._require_queue(name);
+    END IF;
     IF EXISTS (SELECT FROM unnest($3) AS one WHERE jsonb_typeof(one) NOT IN ('object', 'null')) THEN
         RAISE invalid_parameter_value USING MESSAGE = 'the headers of a message must be an object';
     END IF;
-    RETURN QUERY
     WITH given AS MATERIALIZED (
-        SELECT windrow_dialect.new_id() AS id, nextval('windrow.job_seq') AS seq, msg,
-               nullif(header, 'null') AS header
+        SELECT windrow_dialect.new_id() AS id, nextval('windrow.job_seq') AS seq,
+               nextval(counter) AS number, msg, nullif(header, 'null') AS header
           FROM unnest($2, $3) AS one (msg, header)
     ),
     inserted AS (
         INSERT INTO windrow.job_live (
             id, seq, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes,
-            tenant)
-        SELECT id, seq, name, 'pgmq', CASE WHEN vt > at THEN 'scheduled' ELSE 'ready' END, 5, vt, at,
-               most, most, sender
-          FROM given
-         ORDER BY seq
-        RETURNING id, seq, state
+            tenant, number)
+        SELECT id, seq, name, 'pgmq', after, 5, vt, at, most, most, sender, number FROM given
     ),
     stored AS (
         INSERT INTO windrow.job_payload (id, payload, headers)
         SELECT id, coalesce(msg::json, 'null'), header::json FROM given
-    ),
-    tallied AS (
-        INSERT INTO windrow.tally (n, queue, state)
-        SELECT count(*), name, state FROM inserted GROUP BY state
-    ),
-    drafted AS (
-        INSERT INTO windrow.event_draft (at, type, state, queue, kind, tenant, job_ids)
-        SELECT at, 'job.created', state, name, 'pgmq', sender, array_agg(id)
-          FROM inserted
-         GROUP BY state
     )
-    SELECT seq FROM inserted ORDER BY seq;
-    IF EXISTS (SELECT FROM windrow.queue WHERE queue.name = queue_name AND max_depth IS NOT NULL) THEN
+    SELECT array_agg(id), array_agg(number) INTO ids, numbers FROM given;
+    INSERT INTO windrow.tally (n, queue, state) VALUES (cardinality(ids), name, after);
+    INSERT INTO windrow.event_draft (at, type, state, queue, kind, tenant, job_ids)
+    VALUES (at, 'job.created', after, name, 'pgmq', sender, ids);
+    IF is_bounded THEN
         PERFORM windrow_dialect.keep_bound(name);
     END IF;
+    RETURN QUERY SELECT unnest(numbers);
 END
 $$;
 
--- Make what is due visible, and what was read and has not been heard of since.
+-- Make what is due visible, and what was read and has not been heard of since. Like _pick, without sorting:
+-- so no plan but the one by the index in that order is left, whatever the statistics say.
 CREATE OR REPLACE FUNCTION pgmq._bring_back(name text, at timestamptz) RETURNS void
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
-SET enable_bitmapscan = off AS $$
+SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
     expired uuid[];
 BEGIN
     WITH due AS MATERIALIZED (
         SELECT id FROM windrow.job_live
-         WHERE state = 'scheduled' AND queue = name AND run_at <= at
-         ORDER BY run_at
+         WHERE state = 'scheduled' AND number IS NOT NULL AND queue = name
+           AND run_at AT TIME ZONE 'UTC' <= at AT TIME ZONE 'UTC'
+         ORDER BY run_at AT TIME ZONE 'UTC'
          LIMIT 1000
            FOR UPDATE SKIP LOCKED
     ),
@@ -159,13 +162,6 @@ $$;
 
 -- Many rows that count into few. Somebody who sleeps may be woken for nothing by it.
 CREATE OR REPLACE FUNCTION pgmq._fold() RETURNS void LANGUAGE sql AS $$
-    WITH folding AS (
-        DELETE FROM pgmq.gone
-         WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('windrow.tally', 0)))
-        RETURNING queue_name, n
-    )
-    INSERT INTO pgmq.gone (n, queue_name)
-    SELECT sum(n), queue_name FROM folding GROUP BY queue_name;
     WITH folding AS (
         DELETE FROM windrow.tally
          WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('windrow.tally', 0)))
@@ -244,7 +240,7 @@ $$;
 CREATE OR REPLACE FUNCTION pgmq._pick(name text, qty integer, conditional jsonb) RETURNS uuid[]
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
-SET enable_bitmapscan = off AS $$
+SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
     at CONSTANT timestamptz := clock_timestamp();
     picked uuid[];
@@ -297,6 +293,7 @@ DECLARE
     began CONSTANT timestamptz := clock_timestamp();
     over CONSTANT timestamptz := began + make_interval(secs => seconds);
     new_token CONSTANT uuid := pgmq._token(name, over, substring(uuid_send(gen_random_uuid()) FROM 11));
+    counter CONSTANT regclass := pgmq._counter(name);
 BEGIN
     IF ids IS NULL THEN
         RETURN;
@@ -306,9 +303,10 @@ BEGIN
     RETURN QUERY
     WITH taken AS (
         UPDATE windrow.job_live AS job
-           SET state = 'active', lease = new_token, runs = job.runs + 1, started_at = began
+           SET state = 'active', lease = new_token, runs = job.runs + 1, started_at = began,
+               number = coalesce(job.number, nextval(counter))  -- as one from before the queue was made
          WHERE job.id = ANY (ids)
-        RETURNING job.id, job.seq, job.runs, job.created_at, job.kind, job.tenant, job.group_id
+        RETURNING job.id, job.number, job.runs, job.created_at, job.kind, job.tenant, job.group_id
     ),
     tallied AS (
         INSERT INTO windrow.tally (n, queue, state)
@@ -322,7 +320,7 @@ BEGIN
           FROM taken
          GROUP BY kind, tenant, group_id
     )
-    SELECT abs(taken.seq), taken.runs, taken.created_at, began, over, stored.payload::jsonb,
+    SELECT taken.number, taken.runs, taken.created_at, began, over, stored.payload::jsonb,
            stored.headers::jsonb
       FROM unnest(ids) WITH ORDINALITY AS given (id, place)
       JOIN taken USING (id)
@@ -341,7 +339,7 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off AS $$
 BEGIN
     RETURN QUERY
-    SELECT abs(job.seq), job.runs, job.created_at, job.started_at,
+    SELECT job.number, job.runs, job.created_at, job.started_at,
            CASE WHEN job.state = 'active'
                 THEN (SELECT lease.expires_at FROM windrow.lease WHERE lease.token = job.lease)
                 ELSE job.run_at END,
@@ -371,7 +369,7 @@ DECLARE
           FROM unnest(numbers) AS given (number)
          CROSS JOIN LATERAL (
                SELECT live.id FROM windrow.job_live AS live
-                WHERE live.queue = name AND abs(live.seq) = given.number
+                WHERE live.queue = name AND live.number = given.number
                OFFSET 0) AS job);
 BEGIN
     RETURN ARRAY(SELECT job.id
@@ -432,11 +430,11 @@ BEGIN
         INSERT INTO windrow.job_finished (
             id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
             expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease_seconds,
-            retention_seconds, tenant, limit_keys, max_hold_seconds, is_cleaned, leaf)
+            retention_seconds, tenant, limit_keys, max_hold_seconds, is_cleaned, leaf, number)
         SELECT id, seq, queue, kind, 'completed', priority, run_at, created_at, started_at, at,
                CASE WHEN keep = -1 THEN 'infinity' ELSE at + keep * interval '1 second' END,
                attempts, crashes, runs, max_attempts, max_crashes, lease_seconds,
-               retention_seconds, tenant, limit_keys, max_hold_seconds, is_cleaned, 0
+               retention_seconds, tenant, limit_keys, max_hold_seconds, is_cleaned, 0, number
           FROM gone
     ),
     drafted AS (
@@ -451,10 +449,10 @@ BEGIN
          UNION ALL
         SELECT count(*), name, 'completed' FROM gone HAVING count(*) > 0
     )
-    SELECT seq FROM gone ORDER BY seq;
+    SELECT number FROM gone ORDER BY number;
     PERFORM pgmq._end_leases(tokens);
 
-    FOR one IN SELECT id, seq FROM windrow.job_live AS job WHERE job.id = ANY (ids) LOOP
+    FOR one IN SELECT id, number FROM windrow.job_live AS job WHERE job.id = ANY (ids) LOOP
         PERFORM windrow_dialect.finish_job(one.id, 'completed');
         UPDATE windrow.job_finished
            SET lease = NULL,
@@ -463,13 +461,12 @@ BEGIN
                                  WHEN keep = -1 THEN 'infinity'
                                  ELSE finished_at + keep * interval '1 second' END
          WHERE id = one.id;
-        RETURN NEXT one.seq;
+        RETURN NEXT one.number;
     END LOOP;
 END
 $$;
 
--- Remove messages that are locked, without a trace but for the number of those that are gone. Returns
--- their numbers.
+-- Remove messages that are locked, without a trace. Returns their numbers.
 CREATE OR REPLACE FUNCTION pgmq._delete(name text, ids uuid[]) RETURNS SETOF bigint
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
@@ -483,7 +480,7 @@ BEGIN
         DELETE FROM windrow.job_live AS job
          WHERE job.id = ANY (ids)
            AND job.group_id IS NULL AND job.root_of IS NULL AND job.unique_key IS NULL
-        RETURNING job.id, job.seq, job.state
+        RETURNING job.id, job.number, job.state
     ),
     unstored AS (
         DELETE FROM windrow.job_payload WHERE id = ANY (ARRAY(SELECT gone.id FROM gone))
@@ -500,17 +497,13 @@ BEGIN
     tallied AS (
         INSERT INTO windrow.tally (n, queue, state)
         SELECT -count(*), name, state FROM gone GROUP BY state
-    ),
-    counted AS (
-        INSERT INTO pgmq.gone (n, queue_name) SELECT count(*), name FROM gone HAVING count(*) > 0
     )
-    SELECT seq FROM gone ORDER BY seq;
+    SELECT number FROM gone ORDER BY number;
     PERFORM pgmq._end_leases(tokens);
 
-    FOR one IN SELECT id, seq FROM windrow.job_live AS job WHERE job.id = ANY (ids) LOOP
+    FOR one IN SELECT id, number FROM windrow.job_live AS job WHERE job.id = ANY (ids) LOOP
         PERFORM windrow_dialect.delete_job(one.id);
-        INSERT INTO pgmq.gone (n, queue_name) VALUES (1, name);
-        RETURN NEXT one.seq;
+        RETURN NEXT one.number;
     END LOOP;
 END
 $$;

@@ -12,21 +12,22 @@ BEGIN
     RETURN QUERY
     SELECT placed.id, placed.fifo, placed.head, placed.place
       FROM (SELECT message.id, message.fifo, message.state,
-                   first_value(message.seq) OVER line AS head,
+                   first_value(message.number) OVER line AS head,
                    first_value(message.state) OVER line AS head_state,
                    count(*) FILTER (WHERE message.state = 'ready') OVER line AS place
-              FROM (SELECT job.id, job.seq, job.state,
+              FROM (SELECT job.id, job.number, job.state,
                            coalesce(stored.headers ->> 'x-pgmq-group', '_default_fifo_group') AS fifo
-                      FROM (SELECT live.id, live.seq, live.state
+                      FROM (SELECT live.id, live.number, live.state
                               FROM windrow.job_live AS live
-                             WHERE live.queue = name AND live.state <> 'waiting'
-                             ORDER BY abs(live.seq)
+                             WHERE live.queue = name AND live.number IS NOT NULL
+                               AND live.state <> 'waiting'
+                             ORDER BY live.number
                              LIMIT size) AS job
                      CROSS JOIN LATERAL (
                            SELECT headers FROM windrow.job_payload AS stored
                             WHERE stored.id = job.id
                            OFFSET 0) AS stored) AS message
-            WINDOW line AS (PARTITION BY message.fifo ORDER BY message.seq)) AS placed
+            WINDOW line AS (PARTITION BY message.fifo ORDER BY message.number)) AS placed
      WHERE placed.head_state = 'ready' AND placed.state = 'ready';
 END
 $$;

@@ -119,7 +119,10 @@ BEGIN
     END LOOP;
     EXECUTE format('DROP VIEW pgmq.%I', 'q_' || gone_name);
     EXECUTE format('DROP VIEW pgmq.%I', 'a_' || gone_name);
-    DELETE FROM pgmq.gone WHERE gone.queue_name = gone_name;
+    EXECUTE format('DROP SEQUENCE %s', pgmq._counter(gone_name));
+    -- What failed, and may be retried, has no number any more.
+    UPDATE windrow.job_finished AS job SET number = NULL
+     WHERE job.state IN ('failed', 'cancelled') AND job.queue = gone_name AND job.number IS NOT NULL;
     DELETE FROM pgmq.meta WHERE meta.queue_name = gone_name;
     UPDATE windrow.queue SET completed_seconds = NULL
      WHERE queue.name = gone_name AND completed_seconds = -1;
@@ -138,11 +141,12 @@ CREATE OR REPLACE FUNCTION pgmq.list_queues() RETURNS SETOF pgmq.queue_record LA
     SELECT queue_name, is_partitioned, is_unlogged, created_at FROM pgmq.meta
 $$;
 
--- Counts are those of the tally; the ages are those of the first and the last message by number. Read
+-- Counts are those of the tally and of the queue's sequence; the ages are those of the first and the last message by number. Read
 -- only as far as something is due or has run out and was not brought back yet.
 CREATE OR REPLACE FUNCTION pgmq.metrics(queue_name text) RETURNS pgmq.metrics_result
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
     at CONSTANT timestamptz := clock_timestamp();
     told pgmq.metrics_result;
@@ -151,26 +155,29 @@ BEGIN
     PERFORM pgmq._require_queue(queue_name);
     told.queue_name := queue_name;
     told.scrape_time := at;
+    told.total_messages := coalesce(pg_sequence_last_value(pgmq._counter(queue_name)), 0);
     SELECT coalesce(sum(n) FILTER (WHERE state IN ('ready', 'active', 'scheduled', 'held', 'paused')), 0),
            coalesce(sum(n) FILTER (WHERE state = 'ready'), 0),
-           coalesce(sum(n), 0),
            count(*)
-      INTO told.queue_length, told.queue_visible_length, told.total_messages, rows_read
+      INTO told.queue_length, told.queue_visible_length, rows_read
       FROM windrow.tally
      WHERE tally.queue = metrics.queue_name;
-    SELECT told.total_messages + coalesce(sum(n), 0), rows_read + count(*)
-      INTO told.total_messages, rows_read
-      FROM pgmq.gone
-     WHERE gone.queue_name = metrics.queue_name;
     SELECT date_part('epoch', at - created_at)::integer INTO told.oldest_msg_age_sec
       FROM windrow.job_live AS job
-     WHERE job.queue = queue_name AND job.state <> 'waiting' ORDER BY abs(job.seq) LIMIT 1;
+     WHERE job.queue = queue_name AND job.number IS NOT NULL AND job.state <> 'waiting'
+     ORDER BY job.number LIMIT 1;
     SELECT date_part('epoch', at - created_at)::integer INTO told.newest_msg_age_sec
       FROM windrow.job_live AS job
-     WHERE job.queue = queue_name AND job.state <> 'waiting' ORDER BY abs(job.seq) DESC LIMIT 1;
+     WHERE job.queue = queue_name AND job.number IS NOT NULL AND job.state <> 'waiting'
+     ORDER BY job.number DESC LIMIT 1;
     told.queue_visible_length := told.queue_visible_length
-        + (SELECT count(*) FROM windrow.job_live AS job
-            WHERE job.state = 'scheduled' AND job.queue = queue_name AND job.run_at <= at)
+        + (SELECT count(*)
+             FROM (SELECT FROM windrow.job_live AS job
+                    WHERE job.state = 'scheduled' AND job.number IS NOT NULL
+                      AND job.queue = queue_name
+                      AND job.run_at AT TIME ZONE 'UTC' <= at AT TIME ZONE 'UTC'
+                    ORDER BY job.run_at AT TIME ZONE 'UTC'
+                   OFFSET 0) AS due)
         + (SELECT count(*)
              FROM windrow.lease
             CROSS JOIN LATERAL (
@@ -216,7 +223,7 @@ CREATE OR REPLACE FUNCTION pgmq.dead_letters(queue_name text)
 RETURNS TABLE (msg_id bigint, job_id uuid, read_ct integer, failed_at timestamptz, error text,
                message jsonb, headers jsonb)
 LANGUAGE sql STABLE AS $$
-    SELECT job.seq, job.id, job.runs, job.finished_at, job.error, stored.payload::jsonb,
+    SELECT job.number, job.id, job.runs, job.finished_at, job.error, stored.payload::jsonb,
            stored.headers::jsonb
       FROM windrow.job_finished AS job
       LEFT JOIN windrow.job_payload AS stored ON stored.id = job.id

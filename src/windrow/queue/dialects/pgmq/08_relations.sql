@@ -2,20 +2,47 @@
 -- DELETE of a row that has changed since it was seen does nothing.
 
 CREATE OR REPLACE FUNCTION pgmq._insert_message() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    wanted CONSTANT bigint := NEW.msg_id;
 BEGIN
     SELECT sent INTO NEW.msg_id
       FROM pgmq._insert_messages(TG_ARGV[0], ARRAY[NEW.message], ARRAY[NEW.headers], NEW.vt) AS sent;
+    IF wanted <> NEW.msg_id THEN
+        PERFORM pgmq._renumber(TG_ARGV[0], NEW.msg_id, wanted);
+        NEW.msg_id := wanted;
+    END IF;
     IF NEW.enqueued_at IS NOT NULL OR NEW.read_ct IS NOT NULL OR NEW.last_read_at IS NOT NULL THEN
         UPDATE windrow.job_live AS job
            SET created_at = coalesce(NEW.enqueued_at, job.created_at),
                runs = coalesce(NEW.read_ct, job.runs),
                started_at = NEW.last_read_at
-         WHERE job.queue = TG_ARGV[0] AND abs(job.seq) = NEW.msg_id;
+         WHERE job.queue = TG_ARGV[0] AND job.number = NEW.msg_id;
     END IF;
     SELECT shown.read_ct, shown.enqueued_at, shown.last_read_at, shown.vt
       INTO NEW.read_ct, NEW.enqueued_at, NEW.last_read_at, NEW.vt
       FROM pgmq._show(pgmq._lock(TG_ARGV[0], ARRAY[NEW.msg_id])) AS shown;
     RETURN NEW;
+END
+$$;
+
+-- A new message gets the number that it came with, if no message has had that or a later one: for those
+-- who move a queue here. Nobody sends to the queue meanwhile.
+CREATE OR REPLACE FUNCTION pgmq._renumber(name text, given bigint, wanted bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    counter CONSTANT regclass := pgmq._counter(name);
+BEGIN
+    IF wanted > given AND windrow.session_access() = 'all' THEN
+        EXECUTE format('ALTER SEQUENCE %s NO CYCLE', counter);  -- changes nothing, but locks it
+    END IF;
+    IF wanted < given OR windrow.session_access() <> 'all'
+       OR pg_sequence_last_value(counter) > given THEN
+        RAISE unique_violation USING MESSAGE = format(
+            'message %s of queue %s cannot be: numbers up to %s have been given', wanted, name, given);
+    END IF;
+    EXECUTE format('ALTER SEQUENCE %s RESTART WITH %s', counter, wanted + 1);
+    UPDATE windrow.job_live AS job SET number = wanted
+     WHERE job.queue = name AND job.number = given;
 END
 $$;
 
@@ -73,13 +100,12 @@ DECLARE
 BEGIN
     SELECT id INTO found_id
       FROM windrow.job_finished AS job
-     WHERE job.leaf = 0 AND job.queue = TG_ARGV[0] AND abs(job.seq) = OLD.msg_id
+     WHERE job.leaf = 0 AND job.queue = TG_ARGV[0] AND job.number = OLD.msg_id
        AND job.state = 'completed'
        FOR UPDATE;
     IF found_id IS NULL OR NOT windrow_dialect.delete_job(found_id) THEN
         RETURN NULL;
     END IF;
-    INSERT INTO pgmq.gone (n, queue_name) VALUES (1, TG_ARGV[0]);
     RETURN OLD;
 END
 $$;
@@ -93,8 +119,40 @@ BEGIN
     END IF;
     GRANT USAGE ON SCHEMA pgmq TO windrow_worker, windrow_gate;
     GRANT SELECT ON pgmq.meta, pgmq.topic_bindings TO windrow_worker, windrow_gate;
-    GRANT SELECT, INSERT, DELETE ON pgmq.gone TO windrow_worker, windrow_gate;
     GRANT SELECT, INSERT, UPDATE, DELETE ON pgmq.notify_insert_throttle TO windrow_worker;
+END
+$$;
+
+-- Make the sequence of a queue, where it is missing, and number what the queue holds already: the archive
+-- first, then what is live. One that Windrow enqueues at this very moment gets its number when it is read.
+CREATE OR REPLACE FUNCTION pgmq._count(name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    last CONSTANT bigint := greatest(
+        (SELECT max(job.number) FROM windrow.job_live AS job
+          WHERE job.queue = name AND job.number IS NOT NULL),
+        (SELECT max(job.number) FROM windrow.job_finished_kept AS job
+          WHERE job.queue = name AND job.number IS NOT NULL AND job.state = 'completed'), 0);
+    next bigint := last;
+    sort text;
+    changed bigint;
+BEGIN
+    IF pgmq._counter(name) IS NOT NULL THEN
+        RETURN;
+    END IF;
+    FOREACH sort IN ARRAY '{job_finished_kept,job_live}'::text[] LOOP
+        EXECUTE format('WITH line AS (SELECT id, row_number() OVER (ORDER BY seq) AS place FROM windrow.%1$I '
+                       'WHERE queue = $1 AND number IS NULL AND state <> ALL (''{failed,cancelled}'')) '
+                       'UPDATE windrow.%1$I AS job SET number = $2 + line.place FROM line '
+                       'WHERE job.id = line.id', sort)
+            USING name, next;
+        GET DIAGNOSTICS changed = ROW_COUNT;
+        next := next + changed;
+    END LOOP;
+    EXECUTE format('CREATE SEQUENCE windrow.%I START %s', '#' || name, next + 1);
+    IF to_regrole('windrow_gate') IS NOT NULL AND to_regrole('windrow_worker') IS NOT NULL THEN
+        EXECUTE format('GRANT SELECT, USAGE ON SEQUENCE %s TO windrow_worker, windrow_gate',
+                       pgmq._counter(name));
+    END IF;
 END
 $$;
 
@@ -103,9 +161,10 @@ CREATE OR REPLACE FUNCTION pgmq._relate(name text) RETURNS void LANGUAGE plpgsql
 DECLARE
     verb text;
 BEGIN
+    PERFORM pgmq._count(name);
     EXECUTE format($view$
         CREATE OR REPLACE VIEW pgmq.%I WITH (security_invoker = true) AS
-        SELECT abs(job.seq) AS msg_id, job.runs AS read_ct, job.created_at AS enqueued_at,
+        SELECT job.number AS msg_id, job.runs AS read_ct, job.created_at AS enqueued_at,
                job.started_at AS last_read_at,
                CASE WHEN job.state = 'active'
                     THEN (SELECT lease.expires_at FROM windrow.lease
@@ -119,7 +178,7 @@ BEGIN
          WHERE job.queue = %L AND job.state <> 'waiting'$view$, 'q_' || name, name);
     EXECUTE format($view$
         CREATE OR REPLACE VIEW pgmq.%I WITH (security_invoker = true) AS
-        SELECT abs(job.seq) AS msg_id, job.runs AS read_ct, job.created_at AS enqueued_at,
+        SELECT job.number AS msg_id, job.runs AS read_ct, job.created_at AS enqueued_at,
                job.started_at AS last_read_at, job.finished_at AS archived_at, job.run_at AS vt,
                (SELECT stored.payload::jsonb FROM windrow.job_payload AS stored
                  WHERE stored.id = job.id) AS message,
@@ -138,3 +197,4 @@ END
 $$;
 SELECT pgmq._relate(queue_name) FROM pgmq.meta;
 SELECT pgmq._grant();
+DROP TABLE IF EXISTS pgmq.gone;  -- of earlier versions

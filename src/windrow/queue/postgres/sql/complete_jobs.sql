@@ -20,7 +20,7 @@ moved AS (
         id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
         expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
         retention_seconds, tenant, unique_key, limit_keys, max_hold_seconds, is_cleaned, result,
-        leaf)
+        leaf, number)
     SELECT id, seq, queue, kind, 'completed', priority, run_at, created_at, started_at,
            coalesce(:now::timestamptz, statement_timestamp()),
            CASE WHEN seconds = -1 THEN 'infinity'
@@ -33,7 +33,8 @@ moved AS (
                 THEN 1 + (floor((date_part('epoch', coalesce(:now::timestamptz,
                                                              statement_timestamp()))
                                  + seconds) / 3600)::bigint + 1) % 28
-                ELSE 0 END
+                ELSE 0 END,
+           number
       FROM (SELECT gone.*,
                    coalesce(gone.retention_seconds,
                             (SELECT queue.completed_seconds

@@ -24,7 +24,7 @@ moved AS (
         id, seq, queue, kind, state, priority, run_at, created_at, started_at, finished_at,
         expires_at, attempts, crashes, runs, max_attempts, max_crashes, lease, lease_seconds,
         retention_seconds, tenant, group_id, root_of, unique_key, limit_keys, max_hold_seconds,
-        is_cleaned, error, result, result_hash, leaf)
+        is_cleaned, error, result, result_hash, leaf, number)
     SELECT id, seq, queue, kind, after, priority, run_at, created_at, started_at,
            coalesce(:now::timestamptz, statement_timestamp()),
            CASE WHEN group_id IS NOT NULL THEN NULL
@@ -40,7 +40,8 @@ moved AS (
                 THEN 1 + (floor((date_part('epoch', coalesce(:now::timestamptz,
                                                              statement_timestamp()))
                                  + seconds) / 3600)::bigint + 1) % 28
-                ELSE 0 END
+                ELSE 0 END,
+           number
       FROM (SELECT gone.*,
                    coalesce(gone.retention_seconds,
                             (SELECT CASE gone.after WHEN 'completed' THEN queue.completed_seconds

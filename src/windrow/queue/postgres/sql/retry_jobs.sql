@@ -9,11 +9,11 @@ inserted AS (
     INSERT INTO windrow.job_live (
         id, seq, queue, kind, state, priority, run_at, created_at, started_at, runs, max_attempts,
         max_crashes, lease_seconds, retention_seconds, tenant, group_id, root_of, unique_key,
-        limit_keys, max_hold_seconds, is_cleaned)
+        limit_keys, max_hold_seconds, is_cleaned, number)
     SELECT id, seq, queue, kind, CASE WHEN limit_keys IS NULL THEN 'ready' ELSE 'held' END, priority,
            coalesce(:now::timestamptz, statement_timestamp()), created_at, started_at, runs,
            max_attempts, max_crashes, lease_seconds, retention_seconds, tenant, group_id, root_of,
-           unique_key, limit_keys, max_hold_seconds, is_cleaned
+           unique_key, limit_keys, max_hold_seconds, is_cleaned, number
       FROM former
      ORDER BY unique_key, tenant, seq
         ON CONFLICT DO NOTHING

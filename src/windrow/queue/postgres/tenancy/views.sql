@@ -69,6 +69,12 @@ BEGIN
                      WHERE relnamespace = to_regnamespace('pgmq') AND relkind IN ('r', 'p') LOOP
             EXECUTE format('GRANT ALL ON %s TO windrow_worker, windrow_gate', done.name);
         END LOOP;
+        FOR done IN SELECT oid::regclass::text AS name FROM pg_class
+                     WHERE relnamespace = 'windrow'::regnamespace AND relkind = 'S'
+                       AND relname LIKE '#%' LOOP
+            EXECUTE format('GRANT SELECT, USAGE ON SEQUENCE %s TO windrow_worker, windrow_gate',
+                           done.name);
+        END LOOP;
     END IF;
     IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'windrow_dialect') THEN
         -- What views compute their columns with; none of it can do more than whoever calls it.
