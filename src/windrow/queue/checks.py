@@ -5,19 +5,21 @@ Every refusal is an `InvalidJob` that names the field and says what is allowed.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final, get_args
 
 import msgspec
 
 from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
 from windrow.queue.codec import Encoded, encode, is_storable
-from windrow.queue.ids import is_id, new_id
+from windrow.queue.ids import is_id, new_id, new_ids
 from windrow.queue.job import NewJob, OnConflict
 from windrow.queue.kinds import usual
 from windrow.queue.records import FOREVER, JobRow, LimitRow, OnFull
@@ -49,14 +51,14 @@ class SizeLimits:
     result: int = MAX_RESULT
 
 
-def to_row(job: NewJob, limits: SizeLimits) -> JobRow:
-    """The checked and encoded form of a new job."""
+def to_row(job: NewJob, limits: SizeLimits, new: str | None = None) -> JobRow:
+    """The checked and encoded form of a new job. `new` is its id, if it brings none itself."""
     payload = encode_payload(job.payload, limits)
     headers = check_headers(job.headers, limits)
     kind = usual(check_name(job.kind, "kind"))
     limit_keys = check_limit_keys(_given(job.limits, kind.limits))
     return JobRow(
-        id=check_id(job.id, "id") or new_id(),
+        id=check_id(job.id, "id") or new or new_id(),
         queue=check_name(_given(job.queue, kind.queue), "queue"),
         kind=job.kind,
         payload=msgspec.Raw(payload.json),
@@ -79,6 +81,35 @@ def to_row(job: NewJob, limits: SizeLimits) -> JobRow:
         is_cleaned=payload.is_cleaned or (headers is not None and headers.is_cleaned),
         may_exist=job.id is not None,
     )
+
+
+# What the jobs of one call mostly have in common: all but the payload.
+_options_of: Final = attrgetter(
+    *(field.name for field in dataclasses.fields(NewJob) if field.name != "payload")
+)
+
+
+def to_rows(jobs: Iterable[NewJob], limits: SizeLimits) -> list[JobRow]:
+    """The same for many. One that differs from the one before only in its payload takes over what
+    was checked: that is most of the work."""
+    given = list(jobs)
+    rows: list[JobRow] = []
+    former: Any = None
+    for job, job_id in zip(given, new_ids(len(given)), strict=True):
+        options = _options_of(job)
+        if options == former and job.id is None and not job.headers:
+            payload = encode_payload(job.payload, limits)
+            row = msgspec.structs.replace(
+                rows[-1],
+                id=job_id,
+                payload=msgspec.Raw(payload.json),
+                is_cleaned=payload.is_cleaned,
+            )
+        else:
+            row = to_row(job, limits, job_id)
+            former = options
+        rows.append(row)
+    return rows
 
 
 def _given(value: Any, usual: Any) -> Any:

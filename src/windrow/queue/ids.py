@@ -6,6 +6,7 @@ Made by the client, not the database: a retried insert carries the same id and i
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 import uuid
@@ -20,15 +21,24 @@ _last_tick = 0
 
 def new_id() -> str:
     """A time-ordered UUID; within one process each is greater than the one before."""
+    return new_ids(1)[0]
+
+
+def new_ids(count: int) -> list[str]:
+    """So many of them, in order; for less than half the price."""
     global _last_tick
-    random_bits = int.from_bytes(os.urandom(8), "big")
     with _lock:
         # 48 bits of milliseconds and 12 of the fraction below them: 244 ns per tick.
-        tick = max((time.time_ns() << 12) // 1_000_000, _last_tick + 1)
-        _last_tick = tick
-    value = (tick >> 12) << 80 | 7 << 76 | (tick & 0xFFF) << 64
-    value |= 0b10 << 62 | random_bits & ((1 << 62) - 1)
-    return str(uuid.UUID(int=value))
+        first = max((time.time_ns() << 12) // 1_000_000, _last_tick + 1)
+        _last_tick = first + count - 1
+    random_bits = struct.unpack(f">{count}Q", os.urandom(8 * count))
+    return [_spell(first + n, bits) for n, bits in enumerate(random_bits)]
+
+
+def _spell(tick: int, random_bits: int) -> str:
+    milliseconds = f"{tick >> 12:012x}"
+    rest = f"{0b10 << 62 | random_bits >> 2:016x}"
+    return f"{milliseconds[:8]}-{milliseconds[8:]}-7{tick & 0xFFF:03x}-{rest[:4]}-{rest[4:]}"
 
 
 def is_id(text: str) -> bool:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 from windrow.errors import InvalidJob, LeaseLost, StoreConflict, StoreError
-from windrow.queue.checks import SizeLimits, check_lease, check_seconds, encode_result, to_row
+from windrow.queue.checks import SizeLimits, check_lease, check_seconds, encode_result, to_rows
 from windrow.queue.codec import clean_text
 from windrow.queue.job import Job, JobError, JobState, NewJob
 from windrow.queue.limits import make_room
@@ -192,7 +192,7 @@ def to_finish(job: Job, outcome: Outcome, limits: SizeLimits) -> Finish:
                 JobState.COMPLETED,
                 result=None if result is None else result.json,
                 result_is_cleaned=result is not None and result.is_cleaned,
-                then=tuple(to_row(new, limits) for new in outcome.then),
+                then=tuple(to_rows(outcome.then, limits)),
             )
         case Retry():
             if job.attempts + 1 >= job.max_attempts:

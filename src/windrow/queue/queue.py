@@ -24,7 +24,7 @@ from windrow.clock import Clock
 from windrow.errors import DuplicateJob, QueueFull, StoreUnavailable
 from windrow.queue import checks
 from windrow.queue.changing import Changing
-from windrow.queue.checks import SizeLimits, check_name, to_row
+from windrow.queue.checks import SizeLimits, check_name, to_row, to_rows
 from windrow.queue.events import Following
 from windrow.queue.grouping import Grouping
 from windrow.queue.ids import new_id
@@ -233,7 +233,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         taken unique key is an outcome here (`existing`, `rejected`, `replaced`), and so is
         `left_out`: the group has had the group_key (`id` is the job that has it), or is full."""
         with self._around(jobs) as jobs:
-            rows = [self._owned(to_row(job, self._limits)) for job in jobs]
+            rows = [self._owned(row) for row in to_rows(jobs, self._limits)]
             return await self._insert_with_room(rows, tx, timeout)
 
     async def claim(

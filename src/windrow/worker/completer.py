@@ -58,8 +58,8 @@ class Completer(Service):
         await self._linger()
         batch = [self._pending.popleft() for _ in range(min(MOST_AT_ONCE, len(self._pending)))]
         self._last_batch = len(batch)
-        plain = [one for one in batch if not _has_transaction(one[0])]
         own = [one for one in batch if _has_transaction(one[0])]
+        plain = [one for one in batch if one not in own] if own else batch
         try:
             await self._finish(plain)
         except BaseException:

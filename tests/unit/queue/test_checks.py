@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
-from windrow.queue.checks import SizeLimits, encode_result, to_row
+from windrow.queue.checks import SizeLimits, encode_result, to_row, to_rows
 from windrow.queue.job import NewJob
 from windrow.queue.records import FOREVER
 
@@ -85,3 +85,21 @@ def test_an_id_of_ones_own_marks_the_row_as_possibly_there() -> None:
     row = to_row(NewJob("work", id=mine), LIMITS)
     assert (row.id, row.may_exist) == (mine.lower(), True)
     assert not to_row(NewJob("work"), LIMITS).may_exist
+
+
+def test_jobs_that_differ_only_in_their_payload_are_checked_like_any_other() -> None:
+    alike = [NewJob("mail", {"n": n}, queue="post", tags=["a"], priority=7) for n in range(3)]
+    other = NewJob("mail", {"n": 3}, queue="post", tags=["b"], priority=7, headers={"h": 1})
+    given = [*alike, other, NewJob("mail", {"n": 4}, queue="post", tags=["b"], priority=7)]
+    limits = SizeLimits(payload=100)
+    rows = to_rows(given, limits)
+    singly = [to_row(job, limits, row.id) for job, row in zip(given, rows, strict=True)]
+    assert rows == singly
+    assert [row.id for row in rows] == sorted({row.id for row in rows})
+    with pytest.raises(PayloadTooLarge):
+        to_rows([*alike, NewJob("mail", "x" * 100, queue="post", tags=["a"], priority=7)], limits)
+
+
+def test_what_was_cleaned_in_one_payload_is_not_said_of_the_next() -> None:
+    rows = to_rows([NewJob("mail", text) for text in ("a", "nul\x00", "b")], SizeLimits())
+    assert [row.is_cleaned for row in rows] == [False, True, False]

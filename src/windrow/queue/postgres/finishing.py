@@ -140,11 +140,13 @@ class Finishing(Verbs):
 
     async def _finish_plain(self, finishes: Sequence[Finish], claim: Claim | None) -> Finished:
         finishes = sorted(finishes, key=lambda finish: finish.id)  # the order rows are locked in
+        results = [None if f.result is None else f.result.decode() for f in finishes]
         values = {
-            "ids": [finish.id for finish in finishes],
-            "tokens": [finish.token for finish in finishes],
-            "results": [f.result.decode() if f.result is not None else None for f in finishes],
-            "are_cleaned": [finish.result_is_cleaned for finish in finishes],
+            # As text: the driver looks at each element of an array to see if it is one itself.
+            "ids": f"{{{','.join([finish.id for finish in finishes])}}}",
+            "tokens": f"{{{','.join([finish.token for finish in finishes])}}}",
+            "results": results if any(results) else None,
+            "are_cleaned": [f.result_is_cleaned for f in finishes] if any(results) else None,
         }
         if claim is None:
             claimed: list[Job] = []

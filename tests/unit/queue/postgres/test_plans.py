@@ -34,9 +34,11 @@ _LOOK = {
     "now": None,
 }
 _CLAIM = _LOOK | {"shares": [BATCH], "seconds": 30, "kind_seconds": None, "worker": "w"}
+_IDS = [new_id() for _ in range(BATCH)]
+_TOKENS = [new_id()] * BATCH
 _RUNS = {
-    "ids": [new_id() for _ in range(BATCH)],
-    "tokens": [new_id()] * BATCH,
+    "ids": f"{{{','.join(_IDS)}}}",
+    "tokens": f"{{{','.join(_TOKENS)}}}",
     "results": ["{}"] * BATCH,
     "are_cleaned": [False] * BATCH,
     "now": None,
@@ -64,9 +66,9 @@ HOT: dict[str, dict[str, Any]] = {
     "list_ready_kinds": {"limit": 100},
     "save_step": {"id": new_id(), "token": new_id(), "name": "a", "result": "1", "now": None},
     "get_steps": {"ids": [new_id()]},
-    "delete_steps": {"ids": _RUNS["ids"]},
+    "delete_steps": {"ids": _IDS},
     "find_dependents": {"ids": json.dumps([new_id()])},
-    "find_applied": {"ids": _RUNS["ids"], "tokens": _RUNS["tokens"]},
+    "find_applied": {"ids": _IDS, "tokens": _TOKENS},
 }
 LISTS: dict[str, tuple[dict[str, Any], str]] = {
     "group": ({"group_id": new_id()}, "group"),

@@ -6,14 +6,15 @@
 -- from that deletion; the unique index then has room. The leaf is the hour of expiry round a ring.
 WITH gone AS (
     DELETE FROM windrow.job_live AS job
-     USING unnest(:ids::uuid[], :tokens::uuid[], :results::json[], :are_cleaned::boolean[])
+     USING unnest(:ids::text::uuid[], :tokens::text::uuid[], :results::json[],
+                  :are_cleaned::boolean[])
            AS given (id, token, result, is_cleaned)
      WHERE job.id = given.id
        AND job.lease = given.token
        AND job.state = 'active'
        AND job.group_id IS NULL
        AND job.root_of IS NULL
-    RETURNING job.*, given.result AS new_result, given.is_cleaned AS new_is_cleaned
+    RETURNING job.*, given.result AS new_result, coalesce(given.is_cleaned, false) AS new_is_cleaned
 ),
 moved AS (
     INSERT INTO windrow.job_finished (
