@@ -20,8 +20,8 @@ TRUE: Final = ("1", "true", "yes", "on")
 FALSE: Final = ("0", "false", "no", "off")
 
 
-def _setting(default: Any, doc: str) -> Any:
-    return field(default=default, metadata={"doc": doc})
+def _setting(default: Any, doc: str, *, is_secret: bool = False) -> Any:
+    return field(default=default, metadata={"doc": doc}, repr=not is_secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,15 @@ class Settings:
         "Hosts, *.domains and networks (10.1.0.0/16) that may be fetched from although they are "
         "private, with spaces or commas between",
     )
+    data_dir: str = _setting(
+        "", "A folder for what is no job: keys and the like; empty: ~/.local/share/windrow"
+    )
+    secret_key: str = _setting(
+        "",
+        "What credentials are sealed with; several with commas between: the first seals, all of "
+        "them open; empty: a file in data_dir",
+        is_secret=True,
+    )
     event_retention_seconds: int = _setting(
         86_400, "How long events are kept; at most a week, 604800"
     )
@@ -75,6 +84,14 @@ def load_settings(
     settings = _override(settings, _from_environment(environment or os.environ), "environment")
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     return _override(settings, given, "flags")
+
+
+def data_folder(settings: Settings) -> Path:
+    """Where what is no job is kept; it may not be there yet."""
+    if settings.data_dir:
+        return Path(settings.data_dir).expanduser()
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(base).expanduser() / "windrow"
 
 
 def _from_file(path: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import typer
 from windrow import __version__
 from windrow.cli import (
     bench,
+    credentials,
     db,
     demo,
     doctor,
@@ -28,6 +29,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(credentials.app, name="credentials")
 app.add_typer(db.app, name="db")
 app.add_typer(groups.app, name="groups")
 app.add_typer(jobs.app, name="jobs")

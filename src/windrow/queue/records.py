@@ -251,6 +251,22 @@ class WorkerInfo(WorkerRow):
 
 
 @dataclass(frozen=True, slots=True)
+class CredentialRow:
+    """What a site must be shown, sealed; `holds` names what is in it."""
+
+    name: str
+    tenant: str | None
+    origin: str
+    holds: tuple[str, ...]
+    sealed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialInfo(CredentialRow):
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorCount:
     """Failed jobs that share an error text."""
 

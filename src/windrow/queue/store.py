@@ -55,6 +55,8 @@ from windrow.queue.records import (
     Archive,
     Change,
     Claim,
+    CredentialInfo,
+    CredentialRow,
     DiskUsage,
     ErrorCount,
     EventFilter,
@@ -431,6 +433,22 @@ class WorkerStore(Protocol):
         ...
 
 
+class CredentialStore(Protocol):
+    """Sealed credentials by tenant and name. What is in them is nobody's business here."""
+
+    async def put_credential(self, row: CredentialRow) -> None:
+        """Keep one, in the place of one of the same name."""
+        ...
+
+    async def list_credentials(self, tenant: str | None) -> list[CredentialInfo]:
+        """Those of a tenant, or of none, by name."""
+        ...
+
+    async def delete_credential(self, name: str, tenant: str | None) -> bool:
+        """Forget one; whether it was there."""
+        ...
+
+
 class EventStore(Protocol):
     """What happened, in the order in which it did: each change is written with an event, or
     neither is. `events.py` takes the batches apart."""
@@ -504,6 +522,7 @@ class Store(
     RetentionStore,
     WakeUps,
     WorkerStore,
+    CredentialStore,
     EventStore,
     Maintenance,
     Protocol,

@@ -13,6 +13,7 @@ from yarl import URL
 
 from windrow.errors import FetchError
 from windrow.ingest.fetch import codes
+from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.target import parse_url
 
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -47,6 +48,7 @@ class Chain:
         given: Mapping[str, str] | None = None,
         cookies: Mapping[str, str] | None = None,
         jar: CookieJar | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         asked = parse_url(url)
         self.url = asked.with_user(None) if asked.raw_user or asked.raw_password else asked
@@ -63,20 +65,22 @@ class Chain:
                 "Authorization", encode_basic_auth(asked.user, asked.password or "")
             )
         self._jar = jar
+        self._credentials = credentials or None
         self._cookies_seen = 0
         self._visits = {(self._address(), 0)}
 
     def headers(self) -> dict[str, str]:
         """What to send to where the chain is now."""
         headers = dict(self._own)
-        is_home = self._given and _may_have_secrets_of(self.url, self._start)
-        for name, value in self._given.items():
-            if is_home or name.lower() in HARMLESS:
-                _put(headers, name, value)
+        if self._credentials is not None:
+            _put_all(headers, self._credentials.headers_for(self.url))
+        if self._given:
+            is_home = _may_have_secrets_of(self.url, self._start)
+            sent = self._given.items()
+            _put_all(headers, {n: v for n, v in sent if is_home or n.lower() in HARMLESS})
         if self._jar is not None and (cookies := self._jar.filter_cookies(self.url)):
-            held = [f"{name}={morsel.coded_value}" for name, morsel in cookies.items()]
-            given = [headers["Cookie"]] if "Cookie" in headers else []
-            headers["Cookie"] = "; ".join([*given, *held])
+            held = "; ".join(f"{name}={morsel.coded_value}" for name, morsel in cookies.items())
+            _put_all(headers, {"Cookie": held})
         return headers
 
     def keep_cookies(self, lines: list[str]) -> None:
@@ -139,9 +143,10 @@ def _checked(given: Mapping[str, str], url: str) -> dict[str, str]:
     return {name: value for name, value in given.items() if name.lower() not in OURS}
 
 
-def _put(headers: dict[str, str], name: str, value: str) -> None:
-    """A caller's header goes before one of ours, however it is written."""
-    lower = name.lower()
-    if same := next((other for other in headers if other.lower() == lower), None):
-        del headers[same]
-    headers["Cookie" if lower == "cookie" else name] = value
+def _put_all(headers: dict[str, str], more: Mapping[str, str]) -> None:
+    """Put these before what is there, however they are written; only cookies are added up."""
+    for name, value in more.items():
+        lower = name.lower()
+        same = next((other for other in headers if other.lower() == lower), None)
+        before = headers.pop(same) if same is not None else ""
+        headers[name] = f"{before}; {value}" if before and lower == "cookie" else value

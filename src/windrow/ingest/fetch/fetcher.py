@@ -24,6 +24,7 @@ from windrow.ingest.fetch import failures
 from windrow.ingest.fetch.body import read_body
 from windrow.ingest.fetch.chain import REDIRECTS, Chain
 from windrow.ingest.fetch.charset import detect_charset, is_text
+from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.decoding import ACCEPT_ENCODING
 from windrow.ingest.fetch.guard import Guard
 from windrow.ingest.fetch.limits import FetchLimits
@@ -87,6 +88,7 @@ class Fetcher:
         headers: Mapping[str, str] | None = None,
         cookies: Mapping[str, str] | None = None,
         jar: CookieJar | None = None,
+        credentials: Credentials | None = None,
         timeout: float | None = None,
         max_bytes: int | None = None,
         verify_tls: bool = True,
@@ -98,7 +100,8 @@ class Fetcher:
     ) -> Resource:
         """What is at a URL.
 
-        `headers` and `cookies` are sent to the URL's own origin only, wherever it redirects to.
+        `headers` and `cookies` are sent to the URL's own origin only, wherever it redirects to, and
+        each of the `credentials` to the origin it is bound to.
         Cookies that servers set live as long as this fetch, or in `jar` if one is given. With
         `etag` or `last_modified` of an earlier answer, the resource may be `is_unchanged`.
         """
@@ -108,7 +111,9 @@ class Fetcher:
             own["If-None-Match"] = etag
         if last_modified:
             own["If-Modified-Since"] = last_modified
-        chain = Chain(url, own=own, given=headers, cookies=cookies, jar=jar)
+        chain = Chain(
+            url, own=own, given=headers, cookies=cookies, jar=jar, credentials=credentials
+        )
         seconds = self.limits.total_seconds if timeout is None else timeout
         cap = self.limits.max_bytes if max_bytes is None else max_bytes
         try:

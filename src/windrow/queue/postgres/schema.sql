@@ -272,6 +272,18 @@ CREATE UNLOGGED TABLE windrow.worker (
     kinds text[]
 ) WITH (fillfactor = 50);
 
+-- What sites must be shown to let one in, sealed with a key that is not here. `tenant` is empty where
+-- there is none. Only workers and the owner read this: no tenant's role is given anything.
+CREATE TABLE windrow.credential (
+    tenant text NOT NULL,
+    name text NOT NULL,
+    origin text NOT NULL,
+    holds text[] NOT NULL,
+    sealed bytea NOT NULL,
+    changed_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant, name)
+);
+
 -- When everything due was last removed.
 CREATE TABLE windrow.pruning (
     done_at timestamptz NOT NULL

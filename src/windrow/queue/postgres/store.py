@@ -4,6 +4,7 @@
 - `looking` · `changing` · `grouping` · `limiting`: jobs, queues, groups and limits from outside
 - `scheduling` · `leading`: jobs that come again and again; who does what only one may do
 - `registering`: which workers are alive; `examining`: whether the database is well
+- `credentials`: what sites must be shown to let one in
 - `pruning`: what is past its time; `listening`: who sleeps until something happens
 - `streaming`: what happened, in order, for those who follow it
 - `copying`: jobs on their way to or from another database
@@ -25,6 +26,7 @@ from windrow.queue.postgres.bounding import find_bounds, keep_bounds
 from windrow.queue.postgres.changing import Changing
 from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.copying import Copying
+from windrow.queue.postgres.credentials import Credentials
 from windrow.queue.postgres.dialects import Dialects
 from windrow.queue.postgres.examining import Examining
 from windrow.queue.postgres.failures import wrapped_errors
@@ -83,6 +85,7 @@ class PostgresStore(
     Leading,
     Listening,
     Registering,
+    Credentials,
     Streaming,
     Examining,
     Dialects,

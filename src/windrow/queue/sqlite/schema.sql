@@ -21,6 +21,16 @@ CREATE TABLE windrow_copy_outbox (
 
 CREATE INDEX windrow_copy_outbox_parcel ON windrow_copy_outbox (parcel, number);
 
+CREATE TABLE windrow_credential (
+  tenant TEXT NOT NULL,
+  name TEXT NOT NULL,
+  origin TEXT NOT NULL,
+  holds TEXT NOT NULL,
+  sealed BLOB NOT NULL,
+  changed_at INTEGER NOT NULL,
+  PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_dialect (
   name TEXT PRIMARY KEY,
   version TEXT NOT NULL,

@@ -23,6 +23,8 @@ from windrow.queue.records import (
     Archive,
     Change,
     Claim,
+    CredentialInfo,
+    CredentialRow,
     DiskUsage,
     ErrorCount,
     EventFilter,
@@ -55,6 +57,7 @@ from windrow.queue.sqlite import (
     changing,
     claiming,
     copying,
+    credentials,
     dialects,
     editing,
     enlisting,
@@ -436,6 +439,17 @@ class SqliteStore:
 
     async def list_workers(self) -> list[WorkerInfo]:
         return await self._read(registering.list_workers)
+
+    # Credentials
+
+    async def put_credential(self, row: CredentialRow) -> None:
+        await self._write(lambda work: credentials.put_credential(work, row))
+
+    async def list_credentials(self, tenant: str | None) -> list[CredentialInfo]:
+        return await self._read(lambda work: credentials.list_credentials(work, tenant))
+
+    async def delete_credential(self, name: str, tenant: str | None) -> bool:
+        return await self._write(lambda work: credentials.delete_credential(work, name, tenant))
 
     # Maintenance
 

@@ -1,0 +1,48 @@
+"""What sites must be shown to let one in: added, listed and removed; never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from windrow.queue.checks import check_name
+from windrow.queue.records import CredentialInfo, CredentialRow
+from windrow.services.jobs import open_queue
+from windrow.settings import Settings
+
+
+async def add_credential(
+    settings: Settings,
+    name: str,
+    origin: str,
+    *,
+    headers: Mapping[str, str],
+    cookies: Mapping[str, str],
+    user: str | None = None,
+    password: str = "",
+    tenant: str | None = None,
+) -> CredentialInfo:
+    """Keep a credential, in the place of one of the same name; sealed before it leaves here."""
+    from windrow.ingest.fetch.credentials import Credential
+    from windrow.ingest.fetch.sealing import Sealer
+
+    checked = check_name(name, "name of the credential")
+    owner = None if tenant is None else check_name(tenant, "tenant")
+    credential = Credential(origin, headers, cookies, user, password)
+    sealed = Sealer(settings).seal(checked, owner, credential)
+    row = CredentialRow(checked, owner, credential.origin, credential.holds, sealed)
+    async with open_queue(settings) as queue:
+        await queue.store.put_credential(row)
+        found = await queue.store.list_credentials(owner)
+    return next(info for info in found if info.name == checked)
+
+
+async def list_credentials(settings: Settings, tenant: str | None = None) -> list[CredentialInfo]:
+    """Those of a tenant, or of none. What is in them stays sealed."""
+    async with open_queue(settings) as queue:
+        return await queue.store.list_credentials(tenant)
+
+
+async def remove_credential(settings: Settings, name: str, tenant: str | None = None) -> bool:
+    """Forget one; whether it was there."""
+    async with open_queue(settings) as queue:
+        return await queue.store.delete_credential(name, tenant)

@@ -1,0 +1,101 @@
+"""`windrow credentials`, run as a person or a script runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Read, Windrow
+from windrow import Queue
+from windrow.errors import ConfigError
+from windrow.ingest.fetch.credentials import Credentials
+from windrow.ingest.fetch.target import parse_url
+from windrow.pipelines.web.credentials import load_credentials
+from windrow.settings import Settings
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_url: str) -> str:
+    monkeypatch.setenv("WINDROW_DATA_DIR", str(tmp_path / "data"))
+    with Queue.sync(store_url):  # makes the tables
+        return str(tmp_path / "data")
+
+
+def add(windrow: Windrow, name: str, *words: str, values: str) -> str:
+    printed = windrow(
+        "credentials", "add", name, "--origin", "https://docs.example/x", *words, input=values
+    )
+    assert printed.returncode == 0, printed.stderr
+    assert "hush" not in printed.stdout + printed.stderr
+    return printed.stdout
+
+
+def test_what_was_added_is_listed_without_values_and_opened_for_fetches(
+    windrow: Windrow, read: Read, folder: str, store_url: str
+) -> None:
+    words = ("--header", "X-Api-Key", "--cookie", "session", "--user", "me")
+    said = add(windrow, "docs", *words, values="hush-1\nhush-2\nhush-3\n")
+    assert (
+        said == "added docs for https://docs.example: header X-Api-Key, cookie session, password\n"
+    )
+    [listed] = read("credentials", "list")
+    assert listed.pop("changed_at")
+    assert listed == {
+        "name": "docs",
+        "tenant": None,
+        "origin": "https://docs.example",
+        "holds": ["header X-Api-Key", "cookie session", "password"],
+    }
+    assert "hush" not in windrow("credentials", "list").stdout
+    headers = open_all(store_url, Settings(data_dir=folder)).headers_for(
+        parse_url("https://docs.example/page")
+    )
+    assert headers == {
+        "X-Api-Key": "hush-1",
+        "Cookie": "session=hush-2",
+        "Authorization": "Basic bWU6aHVzaC0z",
+    }
+    with pytest.raises(ConfigError, match="another key"):
+        open_all(store_url, Settings(secret_key="something else entirely"))
+
+
+def test_a_credential_is_replaced_and_removed(windrow: Windrow, read: Read, folder: str) -> None:
+    add(windrow, "docs", "--header", "X-Old", values="hush\n")
+    add(windrow, "docs", "--header", "X-New", values="hush\n")
+    [listed] = read("credentials", "list")
+    assert listed["holds"] == ["header X-New"]
+    assert windrow("credentials", "remove", "docs").stdout == "removed docs\n"
+    again = windrow("credentials", "remove", "docs")
+    assert (again.returncode, again.stdout) == (1, "there is no credential docs\n")
+    assert read("credentials", "list") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "values", "why"),
+    [
+        ((), "", "say what is in it"),
+        (("--header", "X"), "", "0 lines; one is needed for each of: header X"),
+        (("--header", "X"), "a\nb\n", "2 lines"),
+        (("--header", "Host"), "hush\n", "header Host is not one to be set"),
+        (("--cookie", "a"), "hush; b=c\n", "cookie a has characters"),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_is_kept(
+    windrow: Windrow, read: Read, folder: str, words: tuple[str, ...], values: str, why: str
+) -> None:
+    origin = ("--origin", "https://docs.example")
+    printed = windrow("credentials", "add", "docs", *origin, *words, input=values)
+    assert printed.returncode == 2
+    assert why in printed.stderr
+    assert "hush" not in printed.stderr
+    assert read("credentials", "list") == []
+
+
+def open_all(store_url: str, settings: Settings) -> Credentials:
+    async def work() -> Credentials:
+        async with Queue.open(store_url) as queue:
+            return await load_credentials(queue, settings, None)
+
+    return asyncio.run(work())
