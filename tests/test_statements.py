@@ -57,6 +57,7 @@ ONLY: dict[str, dict[str, str]] = {
             ("complete_jobs", "complete_and_claim"),
             "round trips cost there: the commonest end of a run is one statement",
         ),
+        "insert_job": "starting a large statement costs there: most jobs come one by one",
         **dict.fromkeys(
             ("lock_jobs", "lock_finished", "lock_groups", "lock_blobs", "lock_parcel"),
             "rows are locked there: SQLite has one writer",

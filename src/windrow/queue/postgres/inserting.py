@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import msgspec
+
 from windrow.errors import InvalidJob, StoreConflict
 from windrow.queue.job import UNCLAIMED, JobState
 from windrow.queue.policy import following_itself, other_group
@@ -65,10 +67,25 @@ async def insert_plain(
 ) -> list[Inserted] | None:
     """Insert rows by one statement; None if something was in the way of some, or if a queue among
     them is bounded, whose depth takes more statements to keep."""
+    if len(rows) == 1 and not (rows[0].unique or rows[0].group or rows[0].may_exist):
+        return await _insert_one(executor, rows[0], now)
     inserter = _Inserter(executor, rows, now, are_bounds_kept=False)
     await inserter.settle_repeated()
     await inserter.insert(inserter.unsettled)
     return None if inserter.unsettled else inserter.insertion.all_outcomes()
+
+
+async def _insert_one(
+    executor: Executor, row: JobRow, now: datetime | None
+) -> list[Inserted] | None:
+    values = {
+        **msgspec.structs.asdict(row),
+        "payload": bytes(row.payload).decode(),
+        "headers": None if row.headers is None else bytes(row.headers).decode(),
+        "now": now,
+    }
+    found = await executor.fetch(sql("insert_job"), values)
+    return [to_inserted(one, "inserted") for one in found] or None
 
 
 class _Inserter:

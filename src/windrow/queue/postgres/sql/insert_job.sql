@@ -1,0 +1,42 @@
+-- Insert one new job that has no unique key and no group, as insert_jobs does. Nothing is
+-- inserted if its queue is bounded. The parameters are the fields of a JobRow; :now or null.
+-- Returns id, seq, queue, group_id, state, run_at, created_at.
+-- Only Postgres has it: most jobs come one by one, and what insert_jobs needs for many (records out of
+-- JSON, a sort, a join, aggregates) takes longer than the insert itself, 270 µs instead of 180.
+WITH inserted AS (
+    INSERT INTO windrow.job_live (
+        id, seq, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes,
+        lease_seconds, retention_seconds, tenant, is_cleaned, limit_keys, max_hold_seconds)
+    SELECT :id::uuid, nextval('windrow.job_seq'), :queue::text, :kind::text,
+           CASE WHEN coalesce(:run_at::timestamptz, now + :delay::double precision
+                                                        * interval '1 second') > now
+                THEN 'scheduled'
+                WHEN :limits::text[] <> '{}' THEN 'held'
+                ELSE 'ready' END,
+           :priority::integer,
+           coalesce(:run_at::timestamptz, now + :delay::double precision * interval '1 second'),
+           now, :max_attempts::integer, :max_crashes::integer, :lease_seconds::bigint,
+           :retention_seconds::bigint, :tenant::text, :is_cleaned::boolean,
+           nullif(:limits::text[], '{}'), :max_hold_seconds::bigint
+      FROM (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now) AS clock
+     WHERE NOT EXISTS (
+               SELECT FROM windrow.queue AS bounded
+                WHERE bounded.max_depth IS NOT NULL AND bounded.name = :queue)
+        ON CONFLICT DO NOTHING
+    RETURNING id, seq, queue, kind, tenant, group_id, state, run_at, created_at
+),
+stored AS (
+    INSERT INTO windrow.job_payload (id, payload, headers, tags)
+    SELECT id, :payload::json, :headers::json, nullif(:tags::text[], '{}') FROM inserted
+),
+tallied AS (
+    INSERT INTO windrow.tally (n, queue, state)
+    SELECT 1, queue, state FROM inserted
+),
+recorded AS (
+    INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, group_id, job_ids)
+    SELECT created_at, windrow.event_leaf(created_at), 'job.created', state, queue, kind, tenant,
+           group_id, ARRAY[id]
+      FROM inserted
+)
+SELECT id, seq, queue, group_id, state, run_at, created_at FROM inserted
