@@ -26,7 +26,7 @@ _NAMES_OF_FRAMES = """
     cookie cookies cookie-banner cookie-consent cookie-notice cookie-bar cookieconsent cc-window
     gdpr gdpr-banner consent consent-banner onetrust-consent-sdk onetrust-banner-sdk
     newsletter newsletter-signup subscribe subscription signup-form popup modal overlay lightbox
-    toast promo promotion paywall
+    toast promo promotion paywall comment-respond post-menu sitenotice
     skip-link skip-to-content skiplink skip-nav screen-reader-text sr-only visually-hidden
     edit-link edit-this-page editsection print-link printfriendly back-to-top backtotop scroll-top
     language-selector lang-switcher search searchbox search-box search-form
@@ -41,14 +41,14 @@ _NAMES_OF_FRAMES = """
 # What people call a remark that belongs to the text, which `aside` is also used for.
 _NAMES_OF_CALLOUTS = """
     note tip hint warning caution danger important info admonition callout footnote footnotes
-    sidenote marginnote starlight-aside pullquote
+    footnote-list endnotes sidenote marginnote starlight-aside pullquote
 """
 
 # Buttons and marks beside the text.
 TRIMMINGS = """
     a.headerlink, a.hash-link, a.anchor, a.anchorjs-link, a.id_link, .copybtn, .copy-button,
-    .clipboard-copy, .linenos, .linenodiv, .lineno, td.gutter, .line-numbers-rows, input, select,
-    textarea, button, progress, meter
+    .clipboard-copy, .linenos, .linenodiv, .lineno, td.gutter, .line-numbers-rows, select, textarea,
+    input:not(.task-list-item-checkbox):not(.task-list-item > input), button, progress, meter
 """
 
 # What pages call their main part, the surest first.

@@ -19,6 +19,7 @@ from windrow.ingest.convert.markup import (
     tidy_links,
     write_formulas,
     write_frames,
+    write_powers,
 )
 from windrow.ingest.convert.metadata import read_metadata
 from windrow.ingest.convert.product import find_product
@@ -78,7 +79,7 @@ def _write(
 ) -> None:
     write_formulas(page)
     clean(page, options)
-    parts = _parts(page, options)
+    parts = _parts(page, options, document.title or "")
     show_late_images(page, resolve)
     if options.wants("html"):
         make_addresses_absolute(page, resolve)
@@ -87,18 +88,19 @@ def _write(
         for part in parts:
             name_languages(part)
             open_tables(page, part)
-            tidy_links(part)
+            tidy_links(page, part)
+            write_powers(part)
             part.unwrap_tags(["span", "font"])  # mean nothing in markdown, and halve its speed
         document.markdown = to_markdown(
             _serialise(parts), resolve(""), remove_inline_images=options.remove_base64_images
         )
 
 
-def _parts(page: LexborHTMLParser, options: ScrapeOptions) -> list[LexborNode]:
+def _parts(page: LexborHTMLParser, options: ScrapeOptions, title: str) -> list[LexborNode]:
     """What is to be written of the page."""
     if options.include_tags:
         return _included(page, options.include_tags)
-    part = keep_main_content(page) if options.only_main_content else page.body
+    part = keep_main_content(page, title) if options.only_main_content else page.body
     return [part] if part is not None else []
 
 

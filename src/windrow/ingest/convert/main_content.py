@@ -45,32 +45,34 @@ _NAMED_ELEMENTS = (
 )
 
 
-def keep_main_content(page: LexborHTMLParser) -> LexborNode | None:
+def keep_main_content(page: LexborHTMLParser, title: str) -> LexborNode | None:
     """Takes the framing out of the page and says which part is left to be read."""
     body = page.body
     if body is None:
         return None
-    heading = _only_heading(page)
+    headings = page.css("h1")
     _remove_frames(page, body)
     part = _find_main_part(body)
     remove(_trimmings(part))
-    if heading is not None and part.css_first("h1") is None:
-        _put_first(part, heading)
+    if len(headings) == 1 and part.css_first("h1") is None:
+        _give_heading(part, headings[0], title)
     return part
 
 
-def _only_heading(page: LexborHTMLParser) -> LexborNode | None:
-    """The heading of the page, which may be outside of what is kept."""
-    headings = page.css("h1")
-    if len(headings) != 1 or not headings[0].text(strip=True):
-        return None
-    title = page.css_first("title")
-    # The name of the site is often a heading too, on every page.
-    return headings[0] if title is None or _is_in_title(headings[0], title) else None
+def _give_heading(part: LexborNode, heading: LexborNode, title: str) -> None:
+    """Puts the heading of the page, if this is it, before the part that it was outside of."""
+    # The name of the site is a heading too, on every page: then a lesser one is that of the page.
+    if _is_in(heading, title) and not any(_is_in(other, title) for other in part.css("h2")):
+        first = part.child
+        if first is None:
+            part.insert_child(heading)
+        else:
+            first.insert_before(heading)
 
 
-def _is_in_title(heading: LexborNode, title: LexborNode) -> bool:
-    return " ".join(heading.text().split()).lower() in " ".join(title.text().split()).lower()
+def _is_in(heading: LexborNode, title: str) -> bool:
+    text = " ".join(heading.text().split()).lower()
+    return bool(text) and text in title.lower()
 
 
 def _remove_frames(page: LexborHTMLParser, body: LexborNode) -> None:
@@ -95,6 +97,8 @@ def _named_frames(page: LexborHTMLParser) -> list[LexborNode]:
 def _frames(node: LexborNode) -> bool:
     """Whether this really frames the page, and is no part of the text."""
     if node.css_first("main, [role='main']") is not None:
+        return False
+    if node.css_first("h1") is not None and _is_inside(node, ("article", "main")):
         return False
     match node.tag:
         case "header":  # of an article: its heading and who wrote it when
@@ -135,11 +139,3 @@ def _trimmings(part: LexborNode) -> list[LexborNode]:
         # A heading that opens what is under it is still a heading.
         if not (node.tag == "button" and _is_inside(node, HEADINGS))
     ]
-
-
-def _put_first(part: LexborNode, heading: LexborNode) -> None:
-    first = part.child
-    if first is None:
-        part.insert_child(heading)
-    else:
-        first.insert_before(heading)

@@ -21,6 +21,7 @@ def to_markdown(html: str, base_url: str, *, remove_inline_images: bool) -> str:
         base_url=base_url,
         preprocessing=_AS_IT_IS,
         extract_metadata=False,
+        compact_tables=True,  # no spaces to make columns even: a wide table is mostly these
         highlight_style="none",
         hidden_content="all",  # what is hidden was removed before, where it should be
     )

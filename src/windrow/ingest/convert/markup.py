@@ -38,6 +38,9 @@ _LANGUAGE = re.compile(
 )
 _TEX_WRAPPER = re.compile(r"^\{\\(?:display|text)style\s*(.*)\}$", re.DOTALL)
 _DELIMITED = re.compile(r"\s*\\([\[(])(.*)\\[\])]\s*", re.DOTALL)
+_POWER = re.compile(r"[-+−]?(?:\d{1,6}|[a-zA-Z])")
+_HEADINGS_TO_THEMSELVES = ", ".join(f"h{level} a[href^='#']" for level in range(1, 7))
+_HEADINGS_IN_LINKS = ", ".join(f"a[href] h{level}" for level in range(1, 7))
 
 # A table with one of these in it and no header places things on the page.
 NOT_IN_CELLS = "h1, h2, h3, h4, pre, blockquote, article, section, form"
@@ -108,13 +111,41 @@ def open_tables(page: LexborHTMLParser, part: LexborNode) -> None:
         table.replace_with(block, move=True)
 
 
-def tidy_links(part: LexborNode) -> None:
+def write_powers(part: LexborNode) -> None:
+    """10 to the 43rd is not 1043. Ordinals and what leads to a footnote stay as they are."""
+    for node in part.css("sup"):
+        parent = node.parent
+        is_link = node.css_first("a") is not None or (parent is not None and parent.tag == "a")
+        if not is_link and _POWER.fullmatch(node.text()):
+            node.insert_before("^")
+
+
+def tidy_links(page: LexborHTMLParser, part: LexborNode) -> None:
     """Leaves links that lead somewhere, without the words that show up under the mouse."""
     remove(part.css("a:empty"))
-    for link in part.css("a[href^='javascript:' i]"):
+    for link in part.css(f"a[href^='javascript:' i], {_HEADINGS_TO_THEMSELVES}"):
         link.unwrap()
     for link in part.css("a[title]"):
         del link.attrs["title"]
+    for heading in part.css(_HEADINGS_IN_LINKS):
+        _link_heading(page, heading)
+
+
+def _link_heading(page: LexborHTMLParser, heading: LexborNode) -> None:
+    """Of a card that is one big link, only its heading becomes the link."""
+    link = heading.parent
+    while link is not None and link.tag != "a":
+        link = link.parent
+    if link is None:
+        return
+    smaller = page.create_node("a")
+    smaller.attrs["href"] = link.attributes.get("href") or ""
+    for child in list(heading.iter(include_text=True)):
+        smaller.insert_child(child, move=True)
+    heading.insert_child(smaller, move=True)
+    for child in link.iter():
+        child.insert_before(" ")  # what the style sheet sets apart
+    link.unwrap()
 
 
 def _formula(tex: str, *, is_block: bool) -> str:
@@ -142,6 +173,8 @@ def _language_of(listing: LexborNode) -> str:
         for name in LANGUAGE_ATTRIBUTES:
             if found := attributes.get(name):
                 return _plain_name(found)
+        if node.tag == "pre" and (found := attributes.get("lang")):
+            return _plain_name(found)
         if named := _LANGUAGE.search(attributes.get("class") or ""):
             return _plain_name(named[1])
         node = node.parent
