@@ -61,7 +61,9 @@ class MGroup:
     root: str | None
     then: JobRow | None
     is_open: bool
-    had_members: bool = False
+    max_jobs: int | None = None
+    members: int = 0  # that it ever had
+    keys: dict[str, str] = field(default_factory=dict)  # that it ever had, and whose they are
     is_closed: bool = False
     is_cancelled: bool = False
     is_paused: bool = False
@@ -117,6 +119,9 @@ class Model:
         if row.id in self.jobs:
             return "existing", row.id
         self.check_group(row)
+        keys = self.groups[row.group].keys if row.group is not None else {}
+        if row.group_key in keys:
+            return "left_out", keys[row.group_key]
         holder = self.holder(row)
         if holder is None:
             return self._insert_new(row, seq, is_follower=False)
@@ -174,6 +179,8 @@ class Model:
         return None
 
     def _insert_new(self, row: JobRow, seq: int, *, is_follower: bool) -> tuple[str, str]:
+        if row.group is not None and not self._joins(row, self.groups[row.group]):
+            return "left_out", row.id
         job = MJob(
             id=row.id,
             seq=seq,
@@ -192,9 +199,18 @@ class Model:
             retention=row.retention_seconds,
         )
         self.jobs[job.id] = job
-        if job.group is not None:
-            self.groups[job.group].had_members = True
         return "inserted", job.id
+
+    def _joins(self, row: JobRow, group: MGroup) -> bool:
+        if group.members == group.max_jobs:
+            return False
+        group.members += 1
+        if row.group_key is not None:
+            group.keys[row.group_key] = row.id
+        return True
+
+    def keep_keys(self, group: MGroup, keys: Iterable[str], job_id: str) -> set[str]:
+        return {key for key in keys if group.keys.setdefault(key, job_id) == job_id}
 
     def _replace(self, old: MJob, row: JobRow) -> tuple[str, str]:
         if old.group != row.group:
@@ -355,7 +371,7 @@ class Model:
                 group.expires_at = self.now + DAY
             if group.has_ended or self.pending(group.id):
                 continue
-            is_used_up = group.had_members and not group.is_open
+            is_used_up = group.members > 0 and not group.is_open
             if is_used_up or group.is_closed or group.is_cancelled:
                 self._end_group(group)
         self.left.clear()
@@ -381,7 +397,7 @@ class Model:
         root = self.jobs.get(row.root or "")
         if root is not None and root.root_of is not None:
             return root.root_of
-        self.groups[row.id] = MGroup(row.id, row.root, row.then, row.is_open)
+        self.groups[row.id] = MGroup(row.id, row.root, row.then, row.is_open, row.max_jobs)
         if root is not None:
             root.root_of = row.id
         return row.id

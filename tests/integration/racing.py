@@ -21,11 +21,12 @@ from tests.builders import completion, make_group, row, snooze, wish
 from windrow import Queue
 from windrow.clock import Clock
 from windrow.errors import QueueFull
+from windrow.queue.checks import hash_group_key
 from windrow.queue.events import OLDEST
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.limits import make_room
-from windrow.queue.records import GroupRow
+from windrow.queue.records import GroupRow, JobRow
 from windrow.queue.store import Store, open_store
 
 HOUR = 3600
@@ -240,6 +241,38 @@ async def follow(store: Store, *, log: str, ends: int) -> None:
             left -= event.type == "job.finished"
             if left == 0:
                 return
+
+
+async def crawl(store: Store, *, group: str, keys: int, seed: int, rounds: int, log: str) -> None:
+    """Add pages with random keys to one group: by inserts, and by completions of its jobs, some of
+    which also claim. Write down which keys got in."""
+    dice = random.Random(seed)
+
+    def pages() -> list[JobRow]:
+        chosen = dice.sample(range(keys), dice.randint(1, 12))
+        return [row("page", n, group=group, group_key=hash_group_key(str(n))) for n in chosen]
+
+    with Path(log).open("a") as file:
+        jobs: list[Job] = []
+        for _ in range(rounds):
+            new = pages()
+            if jobs:
+                claim = (
+                    wish(1, seconds=HOUR, worker=f"worker-{seed}") if dice.random() < 0.5 else None
+                )
+                ends = [completion(jobs[0], then=tuple(new)), *map(completion, jobs[1:])]
+                finished = await store.finish_jobs(ends, claim=claim)
+                inserted, jobs = finished.then, [*finished.claimed]
+            else:
+                inserted = tuple(await store.insert_jobs(new))
+                jobs = await store.claim_jobs(wish(dice.randint(1, 3), seconds=HOUR))
+            for one, given in zip(inserted, new, strict=True):
+                if one.outcome == "inserted":
+                    file.write(f"{bytes(given.payload).decode()}\n")
+            kept = await store.keep_group_keys(
+                group, [hash_group_key(f"kept {seed % 3}")], new_id()
+            )
+            file.writelines("kept\n" for _ in kept)
 
 
 def say(what: Any) -> None:

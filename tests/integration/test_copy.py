@@ -46,6 +46,8 @@ from tests.integration.moving import move
 from tests.integration.test_race import Racer
 from windrow import NewJob, Queue
 from windrow.errors import ConfigError, StoreUnavailable
+from windrow.queue import copying
+from windrow.queue.checks import hash_group_key
 from windrow.queue.copying import CopyStore
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import GroupRow, LimitRow, ProgressReport, ScheduleRow
@@ -391,6 +393,27 @@ async def test_a_large_group_moves_in_parts_and_ends_once_when_all_have_come(
     finish_jobs = [job.id for job in found if job.kind == "finish"]
     assert len(finish_jobs) == 1
     assert sorted(ids(found)) == sorted([*members, *single, root.id, *finish_jobs])
+
+
+async def test_keys_and_the_cap_of_a_group_move_with_it(
+    both: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "KEYS_PER_ITEM", 2)
+    source, target = both
+    group = await make_group(source, max_jobs=5, is_open=True)
+    keys = [hash_group_key(str(n)) for n in range(3)]
+    pages = [await add(source, group=group.id, group_key=key) for key in keys]
+    await source.delete_jobs(pages[:1])
+    reserved = hash_group_key("reserved")
+    await source.keep_group_keys(group.id, [reserved], pages[1])
+
+    assert (await move(source, target)).is_over
+    for key, job_id in zip([*keys, reserved], [*pages, pages[1]], strict=True):
+        again = await insert(target, group=group.id, group_key=key)
+        assert (again.outcome, again.id) == ("left_out", job_id)
+    more = [row(group=group.id, group_key=hash_group_key(f"new {n}")) for n in range(3)]
+    taken = [one.outcome for one in await target.insert_jobs(more)]
+    assert taken == ["inserted", "inserted", "left_out"]
 
 
 async def test_a_large_group_that_is_refused_stays_as_a_whole(

@@ -61,3 +61,17 @@ async def test_a_job_writes_no_more_log_than_its_budget(private_url: str) -> Non
     # A budget that counted nothing would always be kept.
     assert of_enqueue > 200
     assert of_run > 200
+
+
+async def test_a_group_key_costs_log_only_to_those_who_have_one(private_url: str) -> None:
+    """Jobs of a group that has a cap and keys, and of one that has neither."""
+    costs = {}
+    async with Queue.open(private_url, migrate=True) as queue:
+        for name, max_jobs in (("plain", None), ("capped", 10 * JOBS)):
+            group = await queue.create_group(max_jobs=max_jobs)
+            await queue.keep_group_keys(group.id, ["warm"], job=group.id)
+            before = written(private_url)
+            for _ in range(JOBS // 1000):
+                await queue.enqueue_many([NewJob("budget", PAYLOAD, group=group.id)] * 1000)
+            costs[name] = (written(private_url) - before) / JOBS
+    assert costs["capped"] == pytest.approx(costs["plain"], rel=0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncpg
 import pytest
 
 from tests.tenancy.conftest import Tenancy
@@ -42,6 +43,26 @@ async def test_tenants_role_cannot_change_jobs_of_others(acme: Queue, globex: Qu
         await acme.edit(theirs.id, priority=9)
     job = await globex.get(theirs.id)
     assert (job.state, job.priority) == (JobState.READY, 5)
+
+
+async def test_group_keys_are_those_of_the_tenants_own_groups(
+    acme: Queue, globex: Queue, tenancy: Tenancy
+) -> None:
+    mine, theirs = await acme.create_group(max_jobs=2), await globex.create_group()
+    urls = [NewJob("page", group=mine.id, group_key=key) for key in ("a", "b", "a", "c")]
+    inserted = await acme.enqueue_many(urls)
+    assert [one.outcome for one in inserted] == ["inserted", "inserted", "left_out", "left_out"]
+    assert await acme.keep_group_keys(mine.id, ["a", "d"], job=inserted[0].id) == {"a", "d"}
+
+    await globex.enqueue("page", group=theirs.id, group_key="a")
+    with pytest.raises(GroupNotFound):
+        await globex.keep_group_keys(mine.id, ["e"], job=inserted[0].id)
+    with pytest.raises(GroupNotFound):
+        await globex.enqueue("page", group=mine.id, group_key="e")
+    async with tenancy.connected("acme") as connection:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.fetch("SELECT * FROM windrow.group_key")
+    await assert_counts_are_true(tenancy)
 
 
 async def test_tenants_role_changes_its_own_jobs(acme: Queue, tenancy: Tenancy) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.builders import UNKNOWN_ID, claim, completion, failure, row
+from tests.builders import UNKNOWN_ID, claim, completion, failure, make_group, row
 from tests.postgres_server import create_database, drop_database
 from windrow.clock import Clock
+from windrow.queue.checks import hash_group_key
 from windrow.queue.ids import new_id
 from windrow.queue.postgres.connection import PLANNER_SETTINGS
 from windrow.queue.postgres.rows import sql
@@ -68,6 +69,11 @@ HOT: dict[str, dict[str, Any]] = {
     "get_steps": {"ids": [new_id()]},
     "delete_steps": {"ids": _IDS},
     "find_dependents": {"ids": json.dumps([new_id()])},
+    "take_group_keys": {
+        "rows": json.dumps([{"place": 0, "id": new_id(), "group": new_id(), "group_key": "aa"}])
+    },
+    "keep_group_keys": {"group_id": new_id(), "job_id": new_id(), "keys": ["aa" * 16]},
+    "delete_group_keys": {"group_id": new_id(), "limit": 10_000},
     "find_applied": {"ids": _IDS, "tokens": _TOKENS},
 }
 LISTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -104,6 +110,9 @@ async def fill(url: str, jobs: int) -> None:
         limited = [row(limits=(f"key-{n % 50}",), max_hold_seconds=60) for n in range(jobs // 5)]
         await store.insert_jobs(limited)
         await store.promote_jobs()
+        group = await make_group(store)
+        keys = [hash_group_key(str(n)) for n in range(jobs // 10)]
+        await store.keep_group_keys(group.id, keys, new_id())
         claimed = await claim(store, jobs // 10)
         for job in claimed[: jobs // 50]:
             await store.save_step(job.id, job.lease_token or "", "step", "1")
@@ -135,7 +144,7 @@ def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def whole_scans(found: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Jobs, payloads and steps that are read from end to end."""
-    large = ("job_live", "job_finished", "job_payload", "job_step")
+    large = ("job_live", "job_finished", "job_payload", "job_step", "group_key")
     return [
         (node["Node Type"], node["Relation Name"])
         for node in found
@@ -319,6 +328,8 @@ MOVES: dict[str, tuple[dict[str, Any], str]] = {
     "keep_items": ({"parcel": new_id(), "next": new_id(), "items": ["a"]}, "copy_outbox_parcel"),
     "drop_parcel": ({"parcel": new_id()}, "copy_outbox_parcel"),
     "find_receipt": ({"parcel": new_id()}, "copy_inbox_pkey"),
+    "export_group_keys": ({"ids": [new_id()]}, "group_key_pkey"),
+    "remove_groups": ({"ids": [new_id()]}, "group_key_pkey"),
     "remove_moved": ({"ids": [new_id()]}, "job_live_pkey"),
 }
 

@@ -117,6 +117,11 @@ def test_jobs_are_never_searched_for_by_reading_them_all(
     )
 
 
+@pytest.mark.parametrize("name", ["find_group_keys", "delete_group_keys"])
+def test_group_keys_are_looked_up_whole(database: sqlite3.Connection, name: str) -> None:
+    assert "USING PRIMARY KEY (group_id=? AND key=?)" in plan(database, statement(name))
+
+
 @pytest.mark.parametrize("name", ["get_steps", "delete_steps"])
 def test_steps_are_found_by_their_job(database: sqlite3.Connection, name: str) -> None:
     steps = plan(database, statement(name))
@@ -234,6 +239,7 @@ def test_jobs_to_be_moved_are_read_in_the_order_of_their_rows(database: sqlite3.
         ("keep_items", "windrow_copy_outbox_parcel (parcel=?)"),
         ("drop_parcel", "windrow_copy_outbox_parcel (parcel=?)"),
         ("find_receipt", "PRIMARY KEY (parcel=?)"),
+        ("export_group_keys", "PRIMARY KEY (group_id=?)"),
     ],
 )
 def test_a_copy_finds_what_it_needs_by_index(
