@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,8 @@ import pytest
 from tests.cli.conftest import Read, Windrow
 from windrow import Queue
 from windrow.errors import ConfigError
-from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.target import parse_url
-from windrow.pipelines.web.credentials import load_credentials
+from windrow.pipelines.web.credentials import Vault
 from windrow.settings import Settings
 
 
@@ -49,16 +49,16 @@ def test_what_was_added_is_listed_without_values_and_opened_for_fetches(
         "holds": ["header X-Api-Key", "cookie session", "password"],
     }
     assert "hush" not in windrow("credentials", "list").stdout
-    headers = open_all(store_url, Settings(data_dir=folder)).headers_for(
-        parse_url("https://docs.example/page")
-    )
+    headers = sent_to("https://docs.example/page", store_url, Settings(data_dir=folder))
     assert headers == {
         "X-Api-Key": "hush-1",
         "Cookie": "session=hush-2",
         "Authorization": "Basic bWU6aHVzaC0z",
     }
+    other = Settings(secret_key="something else entirely")
     with pytest.raises(ConfigError, match="another key"):
-        open_all(store_url, Settings(secret_key="something else entirely"))
+        sent_to("https://docs.example/", store_url, other)
+    assert sent_to("https://other.example/", store_url, other) == {}
 
 
 def test_a_credential_is_replaced_and_removed(windrow: Windrow, read: Read, folder: str) -> None:
@@ -93,9 +93,9 @@ def test_what_is_wrong_is_told_and_nothing_is_kept(
     assert read("credentials", "list") == []
 
 
-def open_all(store_url: str, settings: Settings) -> Credentials:
-    async def work() -> Credentials:
+def sent_to(url: str, store_url: str, settings: Settings) -> Mapping[str, str]:
+    async def work() -> Mapping[str, str]:
         async with Queue.open(store_url) as queue:
-            return await load_credentials(queue, settings, None)
+            return (await Vault(queue, settings).of(None)).headers_for(parse_url(url))
 
     return asyncio.run(work())

@@ -78,13 +78,11 @@ def open_web_handlers(
     """The handlers of pages and crawls, which may fetch what the settings allow."""
     # Not at the top: everything that fetches and converts comes with them.
     from windrow.ingest.fetch.guard import Guard
+    from windrow.pipelines.web.credentials import Vault
     from windrow.pipelines.web.handlers import web_handlers
 
-    guard = Guard(
-        allow_private=settings.allow_private_networks,
-        allow=settings.allow_hosts.replace(",", " ").split(),
-    )
-    return web_handlers(queue, guard=guard)
+    guard = Guard.from_settings(settings)
+    return web_handlers(queue, guard=guard, vault=Vault(queue, settings))
 
 
 async def _run_worker(

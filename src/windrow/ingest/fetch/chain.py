@@ -13,7 +13,7 @@ from yarl import URL
 
 from windrow.errors import FetchError
 from windrow.ingest.fetch import codes
-from windrow.ingest.fetch.credentials import Credentials
+from windrow.ingest.fetch.credentials import Credentials, put_headers
 from windrow.ingest.fetch.target import parse_url
 
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -73,14 +73,14 @@ class Chain:
         """What to send to where the chain is now."""
         headers = dict(self._own)
         if self._credentials is not None:
-            _put_all(headers, self._credentials.headers_for(self.url))
+            put_headers(headers, self._credentials.headers_for(self.url))
         if self._given:
             is_home = _may_have_secrets_of(self.url, self._start)
             sent = self._given.items()
-            _put_all(headers, {n: v for n, v in sent if is_home or n.lower() in HARMLESS})
+            put_headers(headers, {n: v for n, v in sent if is_home or n.lower() in HARMLESS})
         if self._jar is not None and (cookies := self._jar.filter_cookies(self.url)):
             held = "; ".join(f"{name}={morsel.coded_value}" for name, morsel in cookies.items())
-            _put_all(headers, {"Cookie": held})
+            put_headers(headers, {"Cookie": held})
         return headers
 
     def keep_cookies(self, lines: list[str]) -> None:
@@ -141,12 +141,3 @@ def _checked(given: Mapping[str, str], url: str) -> dict[str, str]:
         if not name or any(bad in name + value for bad in "\r\n\0") or not name.isascii():
             raise FetchError(codes.INVALID_HEADER, url, f"header {name!r} cannot be sent")
     return {name: value for name, value in given.items() if name.lower() not in OURS}
-
-
-def _put_all(headers: dict[str, str], more: Mapping[str, str]) -> None:
-    """Put these before what is there, however they are written; only cookies are added up."""
-    for name, value in more.items():
-        lower = name.lower()
-        same = next((other for other in headers if other.lower() == lower), None)
-        before = headers.pop(same) if same is not None else ""
-        headers[name] = f"{before}; {value}" if before and lower == "cookie" else value

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from yarl import URL
@@ -68,20 +69,51 @@ class Credential:
 
 
 class Credentials:
-    """Several, each for its own origin."""
+    """Several, each for its own origin, and opened only when something is sent there."""
 
-    def __init__(self, credentials: Iterable[Credential] = ()) -> None:
-        self._headers = {one.origin: one.to_headers() for one in credentials}
+    def __init__(
+        self,
+        credentials: Iterable[Credential] = (),
+        *,
+        sealed: Iterable[tuple[str, Callable[[], Credential]]] = (),
+    ) -> None:
+        self._openers: dict[str, list[Callable[[], Credential]]] = {}
+        for one in credentials:
+            self._openers.setdefault(one.origin, []).append(partial(_as_it_is, one))
+        for origin, opener in sealed:
+            self._openers.setdefault(origin, []).append(opener)
+        self._headers: dict[str, Mapping[str, str]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._headers)
+        return bool(self._openers)
 
     def __repr__(self) -> str:
-        return f"Credentials({', '.join(sorted(self._headers))})"
+        return f"Credentials({', '.join(sorted(self._openers))})"
 
     def headers_for(self, url: URL) -> Mapping[str, str]:
         """What to send to where a URL leads; nothing, if nothing is bound to its origin."""
-        return self._headers.get(str(url.origin()), {}) if self._headers else {}
+        origin = str(url.origin())
+        if origin not in self._openers:
+            return {}
+        if origin not in self._headers:
+            together: dict[str, str] = {}
+            for opener in self._openers[origin]:
+                put_headers(together, opener().to_headers())
+            self._headers[origin] = together
+        return self._headers[origin]
+
+
+def _as_it_is(credential: Credential) -> Credential:
+    return credential
+
+
+def put_headers(headers: dict[str, str], more: Mapping[str, str]) -> None:
+    """Put these in the place of what is there, however they are written; cookies are added up."""
+    for name, value in more.items():
+        lower = name.lower()
+        same = next((other for other in headers if other.lower() == lower), None)
+        before = headers.pop(same) if same is not None else ""
+        headers[name] = f"{before}; {value}" if before and lower == "cookie" else value
 
 
 def origin_of(url: str) -> str:

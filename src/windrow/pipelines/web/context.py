@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.web.robots_cache import RobotsCache
 from windrow.ingest.web.scope import CrawlOptions, Scope
 from windrow.ingest.web.urls import place_of
+from windrow.pipelines.web.credentials import Vault
 from windrow.queue.queue import Queue
 
 
 class Web:
-    def __init__(self, queue: Queue, fetcher: Fetcher) -> None:
+    def __init__(self, queue: Queue, fetcher: Fetcher, vault: Vault | None = None) -> None:
         self.queue = queue
         self.fetcher = fetcher
+        self._vault = vault
         self.robots = RobotsCache(fetcher)
+
+    async def credentials_of(self, tenant: str | None) -> Credentials | None:
+        """What a tenant's sites must be shown."""
+        return None if self._vault is None else await self._vault.of(tenant)
 
     async def split_by_robots(
         self, scope: Scope, urls: Iterable[str]

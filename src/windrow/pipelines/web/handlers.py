@@ -14,6 +14,7 @@ from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
 from windrow.pipelines.web.batch import start_batch
 from windrow.pipelines.web.context import Web, crawl_key
+from windrow.pipelines.web.credentials import Vault
 from windrow.pipelines.web.kickoff import start_crawl
 from windrow.pipelines.web.mapping import map_site
 from windrow.pipelines.web.page import scrape_page
@@ -43,14 +44,18 @@ KICKOFF_CRASHES: Final = 20
 
 @asynccontextmanager
 async def web_handlers(
-    queue: Queue, *, guard: Guard | None = None, fetcher: Fetcher | None = None
+    queue: Queue,
+    *,
+    guard: Guard | None = None,
+    fetcher: Fetcher | None = None,
+    vault: Vault | None = None,
 ) -> AsyncIterator[list[Handler]]:
     """The handlers of all kinds `web.*`, which share one pool of connections."""
     if fetcher is not None:
-        yield make_handlers(Web(queue, fetcher))
+        yield make_handlers(Web(queue, fetcher, vault))
         return
     async with Fetcher(guard=guard) as own:
-        yield make_handlers(Web(queue, own))
+        yield make_handlers(Web(queue, own, vault))
 
 
 def make_handlers(web: Web) -> list[Handler]:

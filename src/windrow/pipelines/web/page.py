@@ -20,7 +20,13 @@ ROBOTS: str = "SCRAPE_BLOCKED_BY_ROBOTS"
 
 
 async def scrape_page(web: Web, job: Job, payload: PagePayload) -> Done:
-    scraped = await scrape(web.fetcher, payload.url, payload.scrape_options, job_id=job.id)
+    scraped = await scrape(
+        web.fetcher,
+        payload.url,
+        payload.scrape_options,
+        job_id=job.id,
+        credentials=await web.credentials_of(job.tenant),
+    )
     wire = scraped.document.to_wire()
     if payload.crawler_options is None or payload.crawl_id is None:
         return Done(wire)

@@ -11,6 +11,7 @@ import msgspec
 from windrow.errors import IngestError, ScrapeFailed
 from windrow.ingest.convert import convert
 from windrow.ingest.document import Document, Resource
+from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.options import Format, ScrapeOptions
 
@@ -27,12 +28,20 @@ class Scraped:
     links: list[str]  # every address the page leads to, asked for or not
 
 
-async def scrape(fetcher: Fetcher, url: str, options: ScrapeOptions, *, job_id: str) -> Scraped:
+async def scrape(
+    fetcher: Fetcher,
+    url: str,
+    options: ScrapeOptions,
+    *,
+    job_id: str,
+    credentials: Credentials | None = None,
+) -> Scraped:
     """The page at a URL. Raises ScrapeFailed, whose message begins with a code, and RateLimited."""
     try:
         resource = await fetcher.fetch(
             url,
             headers=options.headers or None,
+            credentials=credentials,
             timeout=None if options.timeout is None else options.timeout / 1000,
             verify_tls=options.verifies_tls,
             mobile=options.mobile,
