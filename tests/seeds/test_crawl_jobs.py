@@ -30,8 +30,9 @@ from tests.builders import (
 )
 from tests.seeds.conftest import Connect, require_true_leases
 from tests.seeds.documents import Reading, columns_of
+from tests.seeds.workers import run_worker
 from windrow.queue.job import Job, JobState
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Store
 
 DIALECT = "crawl_jobs"
 SEED = "003"
@@ -639,7 +640,7 @@ async def test_any_mixture_of_writes_keeps_the_counts_true(
 async def test_each_job_is_run_once_by_whoever_takes_it(
     db: Any, store: Store, connect: Connect, dialect_url: str
 ) -> None:
-    """8 connections with the printed statements and two Windrow workers, 2,000 jobs."""
+    """8 connections with the printed statements and a Windrow worker, 2,000 jobs."""
     await db.execute(
         """INSERT INTO crawl_jobs (payload, priority)
            SELECT jsonb_build_object('n', n), n % 5 FROM generate_series(1, $1) AS n""",
@@ -654,18 +655,12 @@ async def test_each_job_is_run_once_by_whoever_takes_it(
             runs[str(row["id"])] += 1
             await connection.execute(COMPLETE, row["id"])
 
-    async def own() -> None:
-        another = await open_store(dialect_url)
-        try:
-            while jobs := await claim(another, 10, DIALECT):
-                runs.update(job.id for job in jobs)
-                await asyncio.sleep(0.01)
-                await another.finish_jobs([completion(job) for job in jobs])
-        finally:
-            await another.close()
+    worker = asyncio.create_task(
+        run_worker(dialect_url, DIALECT, ["crawl"], lambda job: runs.update([job.id]))
+    )
+    await asyncio.gather(*(foreign() for _ in range(CONNECTIONS)), worker)
 
-    await asyncio.gather(*(foreign() for _ in range(CONNECTIONS)), own(), own())
-
+    assert 0 < worker.result() < JOBS
     assert len(runs) == JOBS
     assert set(runs.values()) == {1}
     assert await counts(store, DIALECT) == {JobState.COMPLETED: JOBS}

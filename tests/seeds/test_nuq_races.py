@@ -12,6 +12,8 @@ import pytest
 from tests.builders import claim, completion
 from tests.seeds import nuq
 from tests.seeds.conftest import Connect
+from tests.seeds.workers import run_worker
+from windrow import Job
 from windrow.queue.store import Store
 
 DIALECT = "nuq"
@@ -24,7 +26,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.mark.long
 async def test_each_of_2000_jobs_is_finished_once_by_either_side_n1(
-    db: Any, store: Store, connect: Connect
+    db: Any, store: Store, connect: Connect, dialect_url: str
 ) -> None:
     groups = [await nuq.add_group(db, nuq.OWNER) for _ in range(GROUPS)]
     await db.executemany(
@@ -50,16 +52,13 @@ async def test_each_of_2000_jobs_is_finished_once_by_either_side_n1(
             else:
                 finished[str(job["id"])] += await nuq.finish(connection, job, {"by": "nuq"})
 
-    async def work_as_windrow() -> None:
-        while jobs := await claim(store, 10, QUEUE):
-            runs.update(job.id for job in jobs)
-            ended = await store.finish_jobs([completion(job, {"by": "windrow"}) for job in jobs])
-            assert ended.lost == ()
-            finished.update(job.id for job in jobs)
-            await asyncio.sleep(0.02)  # else it would leave nothing to the others
+    def note(job: Job) -> None:
+        runs[job.id] += 1
+        finished[job.id] += 1
 
     connections = [await connect() for _ in range(CONNECTIONS)]
-    await asyncio.gather(*map(work_as_nuq, connections), work_as_windrow(), work_as_windrow())
+    worker = asyncio.create_task(run_worker(dialect_url, QUEUE, [QUEUE], note, {"by": "windrow"}))
+    await asyncio.gather(*map(work_as_nuq, connections), worker)
 
     assert len(finished) == JOBS
     assert set(finished.values()) == {1}
@@ -71,6 +70,7 @@ async def test_each_of_2000_jobs_is_finished_once_by_either_side_n1(
     )
     counts = {row["who"]: row["n"] for row in by}
     assert counts.keys() == {"nuq", "windrow"}
+    assert counts["windrow"] == worker.result()
     assert sum(counts.values()) == JOBS
     ended = await db.fetch("SELECT status::text FROM nuq.group_crawl")
     assert [row["status"] for row in ended] == ["completed"] * GROUPS

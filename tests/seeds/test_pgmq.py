@@ -13,9 +13,11 @@ import asyncpg
 import pytest
 
 from tests.builders import add, claim, complete, completion, counts, get, make_group
+from tests.builders import row as new_row
 from tests.seeds.conftest import Connect
 from tests.seeds.documents import Reading
 from tests.seeds.messages import create, let_it_run_out, read, rows_touched, send
+from tests.seeds.workers import run_worker
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
 
@@ -547,34 +549,31 @@ async def test_reads_are_planned_by_the_claim_index(db: Any) -> None:
         assert f"using {index}" in seen, seen
 
 
-async def test_2000_messages_each_once_by_readers_and_workers(
-    db: Any, connect: Connect, store: Store
+async def test_2000_messages_each_once_by_readers_and_a_worker(
+    db: Any, connect: Connect, store: Store, dialect_url: str
 ) -> None:
-    """8 connections; Windrow enqueues half of the messages, and two of its workers take some."""
+    """8 connections; Windrow enqueues half of the messages, and a worker of its own takes some."""
     await create(db, "jobs")
     await db.fetchval(
         "SELECT count(*) FROM pgmq.send_batch('jobs', "
         "ARRAY(SELECT to_jsonb(n) FROM generate_series(0, 999) AS n))"
     )
-    for n in range(1000, 2000):
-        await add(store, "work", n, queue="jobs")
+    await store.insert_jobs([new_row("work", n, queue="jobs") for n in range(1000, 2000)])
     done: list[int] = []
 
     async def reader() -> None:
         mine = await connect()
-        while rows := await read(mine, "jobs", 600, 5):
+        while rows := await read(mine, "jobs", 600, 1):
             done.extend(json.loads(row["message"]) for row in rows)
             ids = [row["msg_id"] for row in rows]
             assert len(await mine.fetch("SELECT pgmq.archive('jobs', $1::bigint[])", ids)) == len(
                 ids
             )
 
-    async def worker() -> None:
-        while jobs := await claim(store, 5, "jobs"):
-            for job in jobs:
-                done.append(job.payload)
-                await complete(store, job)
-
-    await asyncio.wait_for(asyncio.gather(*(reader() for _ in range(6)), worker(), worker()), 240)
+    worker = asyncio.create_task(
+        run_worker(dialect_url, "jobs", ["pgmq", "work"], lambda job: done.append(job.payload))
+    )
+    await asyncio.gather(*(reader() for _ in range(8)), worker)
+    assert 0 < worker.result() < 2000
     assert sorted(done) == list(range(2000))
     assert await db.fetchval("SELECT count(*) FROM pgmq.a_jobs") == 2000

@@ -40,6 +40,7 @@ from tests.builders import (
     tallied,
 )
 from tests.seeds.conftest import require_true_leases
+from tests.seeds.workers import run_worker
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import EventFilter
 from windrow.queue.store import Store, open_store
@@ -834,7 +835,7 @@ async def test_any_mixture_of_writes_keeps_both_sides_true(
 async def test_each_job_is_run_once_by_whoever_takes_it(
     kind: str, db: Db, store: Store, connect: Connect, dialect_url: str
 ) -> None:
-    """8 connections with the dialect's statements and two Windrow workers, 2,000 jobs."""
+    """8 connections with the dialect's statements and a Windrow worker, 2,000 jobs."""
     number = "generate_series(1, 2000) AS n (n)"
     if kind == "sqlite":
         number = """(WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2000)
@@ -855,18 +856,14 @@ async def test_each_job_is_run_once_by_whoever_takes_it(
             runs[row["idempotency_key"]] += 1
             assert len(await connection.run(DONE, row["queue_id"], worker)) == 1
 
-    async def own() -> None:
-        another = await open_store(dialect_url)
-        try:
-            while jobs := await claim(another, 10, DIALECT):
-                runs.update(str(job.unique) for job in jobs)
-                await asyncio.sleep(0.01)
-                await another.finish_jobs([completion(job) for job in jobs])
-        finally:
-            await another.close()
+    worker = asyncio.create_task(
+        run_worker(
+            *(dialect_url, DIALECT, ["file.ingest"]), lambda job: runs.update([str(job.unique)])
+        )
+    )
+    await asyncio.gather(*(foreign(f"w{n}") for n in range(CONNECTIONS)), worker)
 
-    await asyncio.gather(*(foreign(f"w{n}") for n in range(CONNECTIONS)), own(), own())
-
+    assert 0 < worker.result() < JOBS
     assert len(runs) == JOBS
     assert set(runs.values()) == {1}
     assert await counts(store, DIALECT) == {JobState.COMPLETED: JOBS}
