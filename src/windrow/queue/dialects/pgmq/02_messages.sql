@@ -100,6 +100,32 @@ SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
     expired uuid[];
 BEGIN
+    -- Looked for first, because mostly there is nothing and a look is cheaper.
+    PERFORM FROM windrow.job_live
+      WHERE state = 'scheduled' AND number IS NOT NULL AND queue = name
+        AND run_at AT TIME ZONE 'UTC' <= at AT TIME ZONE 'UTC'
+      ORDER BY run_at AT TIME ZONE 'UTC'
+      LIMIT 1;
+    IF FOUND THEN
+        PERFORM pgmq._stage(name, at);
+    END IF;
+    SELECT array_agg(token) INTO expired
+      FROM (SELECT token FROM windrow.lease
+             WHERE token >= pgmq._token(name, to_timestamp(0), '\x000000000000')
+               AND token <= pgmq._token(name, at, '\xffffffffffff')
+               AND expires_at <= at
+             ORDER BY token
+             LIMIT 1000) AS found;
+    IF expired IS NOT NULL THEN
+        PERFORM pgmq._rescue(name, at, expired);
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION pgmq._stage(name text, at timestamptz) RETURNS void
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off SET enable_sort = off AS $$
+BEGIN
     WITH due AS MATERIALIZED (
         SELECT id FROM windrow.job_live
          WHERE state = 'scheduled' AND number IS NOT NULL AND queue = name
@@ -118,17 +144,6 @@ BEGIN
     SELECT -count(*), name, 'scheduled' FROM staged HAVING count(*) > 0
      UNION ALL
     SELECT count(*), name, state FROM staged GROUP BY state;
-
-    SELECT array_agg(token) INTO expired
-      FROM (SELECT token FROM windrow.lease
-             WHERE token >= pgmq._token(name, to_timestamp(0), '\x000000000000')
-               AND token <= pgmq._token(name, at, '\xffffffffffff')
-               AND expires_at <= at
-             ORDER BY token
-             LIMIT 1000) AS found;
-    IF expired IS NOT NULL THEN
-        PERFORM pgmq._rescue(name, at, expired);
-    END IF;
 END
 $$;
 
@@ -480,19 +495,22 @@ BEGIN
         DELETE FROM windrow.job_live AS job
          WHERE job.id = ANY (ids)
            AND job.group_id IS NULL AND job.root_of IS NULL AND job.unique_key IS NULL
-        RETURNING job.id, job.number, job.state
+        RETURNING job.id, job.number, job.state, job.runs
     ),
     unstored AS (
         DELETE FROM windrow.job_payload WHERE id = ANY (ARRAY(SELECT gone.id FROM gone))
     ),
     forgotten AS (
-        DELETE FROM windrow.job_error WHERE job_id = ANY (ARRAY(SELECT gone.id FROM gone))
+        DELETE FROM windrow.job_error
+         WHERE job_id = ANY (ARRAY(SELECT gone.id FROM gone WHERE gone.runs > 0))
     ),
     unstepped AS (
-        DELETE FROM windrow.job_step WHERE job_id = ANY (ARRAY(SELECT gone.id FROM gone))
+        DELETE FROM windrow.job_step
+         WHERE job_id = ANY (ARRAY(SELECT gone.id FROM gone WHERE gone.runs > 0))
     ),
     unreported AS (
-        DELETE FROM windrow.job_progress WHERE id = ANY (ARRAY(SELECT gone.id FROM gone))
+        DELETE FROM windrow.job_progress
+         WHERE id = ANY (ARRAY(SELECT gone.id FROM gone WHERE gone.runs > 0))
     ),
     tallied AS (
         INSERT INTO windrow.tally (n, queue, state)

@@ -2,30 +2,45 @@
 
 CREATE OR REPLACE FUNCTION pgmq.send(
     queue_name text, msg jsonb, headers jsonb, delay timestamptz)
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq._send_batch(queue_name, ARRAY[msg], ARRAY[headers], delay)
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq._send_batch(queue_name, ARRAY[msg], ARRAY[headers], delay);
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.send(queue_name text, msg jsonb)
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq.send(queue_name, msg, NULL, clock_timestamp())
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq._send_batch(
+        queue_name, ARRAY[msg], NULL, clock_timestamp());
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.send(queue_name text, msg jsonb, headers jsonb)
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq.send(queue_name, msg, headers, clock_timestamp())
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq._send_batch(
+        queue_name, ARRAY[msg], ARRAY[headers], clock_timestamp());
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.send(queue_name text, msg jsonb, delay integer)
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq.send(queue_name, msg, NULL,
-                            clock_timestamp() + make_interval(secs => delay))
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq._send_batch(
+        queue_name, ARRAY[msg], NULL, clock_timestamp() + make_interval(secs => delay));
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.send(queue_name text, msg jsonb, delay timestamptz)
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq.send(queue_name, msg, NULL, delay)
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq._send_batch(
+        queue_name, ARRAY[msg], NULL, delay);
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.send(queue_name text, msg jsonb, headers jsonb, delay integer)
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq.send(queue_name, msg, headers,
-                            clock_timestamp() + make_interval(secs => delay))
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq._send_batch(
+        queue_name, ARRAY[msg], ARRAY[headers], clock_timestamp() + make_interval(secs => delay));
+END
 $$;
 
 CREATE OR REPLACE FUNCTION pgmq._validate_batch_params(msgs jsonb[], headers jsonb[])
@@ -50,25 +65,35 @@ BEGIN
 END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.send_batch(queue_name text, msgs jsonb[])
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq.send_batch(queue_name, msgs, NULL, clock_timestamp())
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq.send_batch(queue_name, msgs, NULL, clock_timestamp());
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.send_batch(queue_name text, msgs jsonb[], headers jsonb[])
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq.send_batch(queue_name, msgs, headers, clock_timestamp())
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq.send_batch(queue_name, msgs, headers, clock_timestamp());
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.send_batch(queue_name text, msgs jsonb[], delay integer)
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq.send_batch(queue_name, msgs, NULL,
-                                  clock_timestamp() + make_interval(secs => delay))
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq.send_batch(queue_name, msgs, NULL,
+                                  clock_timestamp() + make_interval(secs => delay));
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.send_batch(queue_name text, msgs jsonb[], delay timestamptz)
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq.send_batch(queue_name, msgs, NULL, delay)
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq.send_batch(queue_name, msgs, NULL, delay);
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.send_batch(
     queue_name text, msgs jsonb[], headers jsonb[], delay integer)
-RETURNS SETOF bigint LANGUAGE sql AS $$
-    SELECT * FROM pgmq.send_batch(queue_name, msgs, headers,
-                                  clock_timestamp() + make_interval(secs => delay))
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq.send_batch(queue_name, msgs, headers,
+                                  clock_timestamp() + make_interval(secs => delay));
+END
 $$;

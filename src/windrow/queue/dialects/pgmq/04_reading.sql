@@ -53,15 +53,21 @@ BEGIN
 END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.set_vt(queue_name text, msg_ids bigint[], vt integer)
-RETURNS SETOF pgmq.message_record LANGUAGE sql AS $$
-    SELECT * FROM pgmq.set_vt(queue_name, msg_ids, clock_timestamp() + make_interval(secs => vt))
+RETURNS SETOF pgmq.message_record LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq.set_vt(queue_name, msg_ids, clock_timestamp() + make_interval(secs => vt));
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.set_vt(queue_name text, msg_id bigint, vt timestamptz)
-RETURNS SETOF pgmq.message_record LANGUAGE sql AS $$
-    SELECT * FROM pgmq.set_vt(queue_name, ARRAY[msg_id], vt)
+RETURNS SETOF pgmq.message_record LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq.set_vt(queue_name, ARRAY[msg_id], vt);
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.set_vt(queue_name text, msg_id bigint, vt integer)
-RETURNS SETOF pgmq.message_record LANGUAGE sql AS $$
-    SELECT * FROM pgmq.set_vt(queue_name, ARRAY[msg_id],
-                              clock_timestamp() + make_interval(secs => vt))
+RETURNS SETOF pgmq.message_record LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq.set_vt(queue_name, ARRAY[msg_id],
+                              clock_timestamp() + make_interval(secs => vt));
+END
 $$;

@@ -15,30 +15,42 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION pgmq.archive(queue_name text, msg_id bigint) RETURNS boolean
-LANGUAGE sql AS $$
-    SELECT EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], NULL, true))
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], NULL, true));
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.archive(queue_name text, msg_ids bigint[]) RETURNS SETOF bigint
-LANGUAGE sql AS $$
-    SELECT * FROM pgmq._end_messages(queue_name, msg_ids, NULL, true)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq._end_messages(queue_name, msg_ids, NULL, true);
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.archive(queue_name text, msg_id bigint, read_ct integer)
-RETURNS boolean LANGUAGE sql AS $$
-    SELECT read_ct IS NOT NULL
-           AND EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], read_ct, true))
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN read_ct IS NOT NULL
+           AND EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], read_ct, true));
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.delete(queue_name text, msg_id bigint) RETURNS boolean
-LANGUAGE sql AS $$
-    SELECT EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], NULL, false))
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], NULL, false));
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.delete(queue_name text, msg_ids bigint[]) RETURNS SETOF bigint
-LANGUAGE sql AS $$
-    SELECT * FROM pgmq._end_messages(queue_name, msg_ids, NULL, false)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM pgmq._end_messages(queue_name, msg_ids, NULL, false);
+END
 $$;
 CREATE OR REPLACE FUNCTION pgmq.delete(queue_name text, msg_id bigint, read_ct integer)
-RETURNS boolean LANGUAGE sql AS $$
-    SELECT read_ct IS NOT NULL
-           AND EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], read_ct, false))
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN read_ct IS NOT NULL
+           AND EXISTS (SELECT FROM pgmq._end_messages(queue_name, ARRAY[msg_id], read_ct, false));
+END
 $$;
 
 -- All messages, read or not; the archive stays.

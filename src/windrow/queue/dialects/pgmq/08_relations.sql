@@ -175,7 +175,7 @@ BEGIN
                (SELECT stored.headers::jsonb FROM windrow.job_payload AS stored
                  WHERE stored.id = job.id) AS headers
           FROM windrow.job_live AS job
-         WHERE job.queue = %L AND job.state <> 'waiting'$view$, 'q_' || name, name);
+         WHERE job.queue = %L AND job.number IS NOT NULL AND job.state <> 'waiting'$view$, 'q_' || name, name);
     EXECUTE format($view$
         CREATE OR REPLACE VIEW pgmq.%I WITH (security_invoker = true) AS
         SELECT job.number AS msg_id, job.runs AS read_ct, job.created_at AS enqueued_at,
@@ -185,7 +185,8 @@ BEGIN
                (SELECT stored.headers::jsonb FROM windrow.job_payload AS stored
                  WHERE stored.id = job.id) AS headers
           FROM windrow.job_finished AS job
-         WHERE job.leaf = 0 AND job.queue = %L AND job.state = 'completed'$view$, 'a_' || name, name);
+         WHERE job.leaf = 0 AND job.queue = %L AND job.number IS NOT NULL
+           AND job.state = 'completed'$view$, 'a_' || name, name);
     FOREACH verb IN ARRAY '{insert,update,delete}'::text[] LOOP
         EXECUTE format('CREATE OR REPLACE TRIGGER %1$s_message INSTEAD OF %1$s ON pgmq.%2$I '
                        'FOR EACH ROW EXECUTE FUNCTION pgmq._%1$s_message(%3$L)',
