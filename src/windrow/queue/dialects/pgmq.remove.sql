@@ -1,5 +1,12 @@
 -- The schemas go, and what they hold of queues, topics and notifications. Messages stay: they are jobs.
 -- Their numbers stay with them, and go on from there if the dialect and the queue come again.
+-- What is completed from now on is kept as in all other queues; what was archived stays.
+UPDATE windrow.queue SET completed_seconds = NULL
+ WHERE completed_seconds = -1 AND name IN (SELECT queue_name FROM pgmq.meta);
+DELETE FROM windrow.queue
+ WHERE name IN (SELECT queue_name FROM pgmq.meta) AND NOT is_paused
+   AND max_depth IS NULL AND on_full IS NULL AND completed_seconds IS NULL
+   AND failed_seconds IS NULL AND cancelled_seconds IS NULL;
 DROP TRIGGER IF EXISTS pgmq_number ON windrow.job_live;
 DROP TRIGGER IF EXISTS pgmq_number ON windrow.job_finished_kept;
 DO $$

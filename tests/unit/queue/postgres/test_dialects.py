@@ -19,6 +19,7 @@ from windrow.queue.postgres.schema import describe_schema
 from windrow.queue.store import Store, open_store
 
 NAMES = dialect_names("postgres")
+KEPT = {"completed": 60, "failed": 60, "cancelled": 60}
 
 
 @pytest.fixture
@@ -69,6 +70,32 @@ async def test_removing_a_dialect_leaves_everything_as_it_was(
 
     assert await described(url, db) == before
     assert await store.remove_dialect(name) is False
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_removing_a_dialect_leaves_no_settings_of_queues(
+    store: Store, db: Any, name: str
+) -> None:
+    """But for those that somebody has made since."""
+    settings = "SELECT * FROM windrow.queue ORDER BY name"
+    await store.set_retention("mine", KEPT)
+    before = await db.fetch(settings)
+    await store.install_dialect(name)
+    if name == "pgmq":
+        await db.execute("SELECT pgmq.create('jobs')")
+    await store.remove_dialect(name)
+    assert await db.fetch(settings) == before
+
+    await store.install_dialect(name)
+    await store.set_retention("nuq.queue_scrape", KEPT)
+    await store.pause_queue("nuq.queue_crawl_finished")
+    await store.remove_dialect(name)
+    left = await db.fetch("SELECT name, is_paused, failed_seconds FROM windrow.queue ORDER BY name")
+    assert [tuple(row) for row in left] == [
+        ("mine", False, 60),
+        ("nuq.queue_crawl_finished", True, None),
+        ("nuq.queue_scrape", False, 60),
+    ]
 
 
 async def test_all_dialects_live_side_by_side(store: Store, db: Any, url: str) -> None:
