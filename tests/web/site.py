@@ -113,8 +113,8 @@ class Site:
 
     def pages_hit(self) -> set[str]:
         """What was asked for, apart from robots.txt and its kin."""
-        asides = ("/robots.txt", "/sitemap", "/llms", "/_log", "/favicon")
-        return {path for path in self.hits if not path.startswith(asides)}
+        asides = ("robots.txt", "sitemap.xml", "llms.txt", "llms-full.txt")
+        return {path for path in self.hits if not path.endswith(asides)}
 
     def forget(self) -> None:
         self.hits.clear()
@@ -194,7 +194,7 @@ class SiteServer:
         return site
 
     async def _open(self, site: Site) -> None:
-        self._servers.append(await open_site(site))
+        self._servers += await open_site(site)
 
     async def _close(self) -> None:
         for server in self._servers:
@@ -211,12 +211,13 @@ class SiteServer:
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(30)
 
 
-async def open_site(site: Site) -> asyncio.AbstractServer:
-    """Let a site answer, on a free port of this machine."""
+async def open_site(site: Site) -> list[asyncio.AbstractServer]:
+    """Let a site answer, on a free port of this machine; also as 127.0.0.2, which is another."""
     answering = web.Server(site.answer, access_log=None)
-    server = await asyncio.get_running_loop().create_server(answering, "127.0.0.1", site.port)
-    site.port = server.sockets[0].getsockname()[1]
-    return server
+    loop = asyncio.get_running_loop()
+    first = await loop.create_server(answering, "127.0.0.1", site.port)
+    site.port = first.sockets[0].getsockname()[1]
+    return [first, await loop.create_server(answering, "127.0.0.2", site.port)]
 
 
 def html_page(title: str, links: Iterable[str], text: str, head: str) -> str:
@@ -260,7 +261,7 @@ def minimal_pdf(text: str) -> bytes:
 
 async def _serve(size: int, fan_out: int, seconds: float) -> None:
     site = Site()
-    server = await open_site(site)
+    server, _ = await open_site(site)
     print(json.dumps({"url": site.generate(size, fan_out, seconds)}), flush=True)
     await server.serve_forever()
 

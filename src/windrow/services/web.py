@@ -49,7 +49,8 @@ from windrow.queue.records import Group
 CrawlStatus = Literal["scraping", "completed", "failed", "cancelled"]
 
 PAGE: Final = 100
-_CODE: Final = re.compile(r"^([A-Z][A-Z0-9_]+): ")
+# As a job keeps it: the name of the error's class, its code, and the rest.
+_CODE: Final = re.compile(r"^(?:\w+: )?([A-Z][A-Z0-9_]{3,}): ")
 # A batch is one job, whose payload has an end; longer lists are appended part by part.
 MOST_URLS: Final = 20_000
 
@@ -67,6 +68,7 @@ class Crawl:
     pending: int  # pages that are known and have not ended
     created_at: datetime
     ended_at: datetime | None
+    code: str | None  # of the error
     error: str | None  # why it could not begin
     options: Mapping[str, Any]
     tenant: str | None = None
@@ -329,6 +331,7 @@ async def _root(queue: Queue, crawl_id: str) -> Job:
 
 def _describe(root: Job, group: Group | None) -> Crawl:
     counts = {} if group is None else group.counts
+    code, error = _split_error(root) if root.state is JobState.FAILED else (None, None)
     return Crawl(
         id=root.id,
         kind=root.kind,
@@ -339,7 +342,8 @@ def _describe(root: Job, group: Group | None) -> Crawl:
         pending=0 if group is None else group.pending,
         created_at=root.created_at,
         ended_at=root.finished_at if group is None else group.ended_at,
-        error=root.error if root.state is JobState.FAILED else None,
+        code=code,
+        error=error,
         options=root.payload.get("crawlerOptions") or {},
         tenant=root.tenant,
     )
@@ -356,15 +360,17 @@ def _status(root: Job, group: Group | None) -> CrawlStatus:
 
 
 def _page_error(job: Job) -> PageError:
+    code, error = _split_error(job)
+    return PageError(
+        id=job.id, url=job.payload.get("url", ""), code=code, error=error, at=job.finished_at
+    )
+
+
+def _split_error(job: Job) -> tuple[str | None, str]:
+    """The code and the words of why a job failed."""
     message = job.error or ""
     found = _CODE.match(message)
-    return PageError(
-        id=job.id,
-        url=job.payload.get("url", ""),
-        code=found[1] if found else None,
-        error=message[found.end() :] if found else message,
-        at=job.finished_at,
-    )
+    return (found[1], message[found.end() :]) if found else (None, message)
 
 
 def _address(url: str) -> str:
