@@ -26,6 +26,10 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _LINE_BREAKS: Final = re.compile(r"[\t\r\n]")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})?")
 _PLAIN_PATH: Final = re.compile(r"/[A-Za-z0-9_~!$&'()*+,;=:@./-]*")
+# What nothing has to be done about, if it has no `/.` and no `.` at the end of its host.
+_NORMAL: Final = re.compile(
+    r"https?://[a-z0-9_-][a-z0-9._-]*(/[A-Za-z0-9_~!$&'()*+,;=:@./-]*)(?:\?[A-Za-z0-9_~!$&'()*+,;=:@./?-]+)?"
+)
 _PLAIN_HOST: Final = re.compile(r"[a-z0-9._-]+")
 _UNRESERVED: Final = frozenset(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
@@ -52,6 +56,8 @@ def normalise(url: str, base: str | None = None) -> str | None:
     Relative ones are taken from `base`. Host and scheme are lower case, names in other scripts as
     DNS has them; usual ports, user names, `/../` and fragments go, except those that are routes.
     """
+    if _is_normal(url):
+        return url
     cleaned = _LINE_BREAKS.sub("", url.strip()).replace("\\", "/")
     try:
         if base is not None and not cleaned.startswith(("https://", "http://")):
@@ -113,6 +119,14 @@ def has_skipped_extension(url: str) -> bool:
     """Whether the path ends as something that is no page."""
     _, dot, extension = place_of(url).path.rpartition(".")
     return bool(dot) and extension.lower() in SKIPPED_EXTENSIONS
+
+
+def _is_normal(url: str) -> bool:
+    """Whether this is certainly the form already, which most links of a page have."""
+    if len(url) > MAX_URL_LENGTH:
+        return False
+    found = _NORMAL.fullmatch(url)
+    return found is not None and "/." not in url and url[found.start(1) - 1] != "."
 
 
 def _site_of(parts: SplitResult) -> str | None:

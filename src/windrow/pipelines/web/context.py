@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final
 
 from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
@@ -13,6 +15,10 @@ from windrow.ingest.web.urls import place_of
 from windrow.pipelines.web.credentials import Vault
 from windrow.queue.queue import Queue
 
+# Of so many crawls, and of each so many pages, a worker remembers what it has run.
+KEPT_CRAWLS: Final = 64
+KEPT_KEYS: Final = 200_000
+
 
 class Web:
     def __init__(self, queue: Queue, fetcher: Fetcher, vault: Vault | None = None) -> None:
@@ -20,6 +26,19 @@ class Web:
         self.fetcher = fetcher
         self._vault = vault
         self.robots = RobotsCache(fetcher)
+        self._met: OrderedDict[str, set[int]] = OrderedDict()
+
+    def met(self, crawl_id: str, key: str) -> set[int]:
+        """The hashes of the keys that jobs of a crawl had which ran here, this one's too. Their
+        group has them for certain, so it need not be asked again; it knows many more."""
+        keys = self._met.setdefault(crawl_id, set())
+        self._met.move_to_end(crawl_id)
+        if len(self._met) > KEPT_CRAWLS:
+            self._met.popitem(last=False)
+        if len(keys) >= KEPT_KEYS:
+            keys.clear()
+        keys.add(hash(key))
+        return keys
 
     async def credentials_of(self, tenant: str | None) -> Credentials | None:
         """What a tenant's sites must be shown."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 import msgspec
 
@@ -24,17 +24,18 @@ def choose(
     *,
     depth: int,
     found_on: str | None,
-    seen: Iterable[str] = (),
+    met: Container[int] = (),
 ) -> dict[str, str]:
-    """The addresses that belong to the crawl, by their keys, each once; `seen` are left out."""
-    known = set(seen)
+    """The addresses that belong to the crawl, by their keys, each once. Those whose keys were met
+    before (by their hashes) are left out."""
+    known: set[str] = set()
     chosen: dict[str, str] = {}
     for link in links:
         url = scope.address(link)
         if url is None:
             continue
         key = scope.key(url)
-        if key in known:
+        if key in known or hash(key) in met:
             continue
         known.add(key)
         if scope.admits(url, depth, found_on) is Verdict.ADMITTED:

@@ -66,13 +66,9 @@ async def _find_pages(web: Web, job: Job, payload: PagePayload, scraped: Scraped
     scope = _scope(payload)
     page = scope.address(scraped.resource.final_url) or payload.url
     depth = payload.depth + 1
-    chosen = choose(
-        scope,
-        scraped.links,
-        depth=depth,
-        found_on=page,
-        seen={scope.key(page), scope.key(payload.url)},
-    )
+    met = web.met(payload.crawl_id or "", scope.key(payload.url))
+    chosen = choose(scope, scraped.links, depth=depth, found_on=page, met=met)
+    chosen.pop(scope.key(page), None)
     urls, blocked = await web.split_by_robots(scope, chosen.values())
     await note_blocked(web, job, payload.crawl_id, blocked)
     return page_jobs(job, payload, scope, urls, depth=depth)
