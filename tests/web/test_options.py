@@ -16,6 +16,8 @@ from windrow import Queue
 from windrow.ingest.fetch import resolver
 from windrow.services import web
 
+QUIET: dict[str, Any] = {"sitemap": "skip", "llmsTxt": False}
+
 
 @pytest.fixture
 async def queue(tmp_path: Path) -> AsyncIterator[Queue]:
@@ -189,9 +191,6 @@ async def test_delay_lets_one_page_start_after_the_other(
     starts = [at for at, path in site.starts if path.startswith("/p/")]
     assert len(starts) == 5
     assert min(after - before for before, after in pairwise(starts)) > 0.1
-
-
-QUIET = {"sitemap": "skip", "llmsTxt": False}
 
 
 async def test_redirects_are_judged_by_where_they_lead(queue: Queue, site: Site) -> None:

@@ -1,4 +1,4 @@
-"""Crawls by real worker processes that are killed: what was done stays done, and is not repeated."""
+"""Crawls by real worker processes that are killed: what is done stays done and is not repeated."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,7 @@ async def crawl_with_kills(
     running = [start_worker() for _ in range(workers)]
     done: dict[str, int] = {}
     for moment in moments:
-        await until(lambda at=moment: len(site.hits) >= at)
+        await until(partial(has_hits, site, moment))
         kill(running.pop(0))
         # What has been completed by now must not be fetched again, by nobody.
         done |= {path: site.hits[path] for path in await completed(queue, crawl_id)}
@@ -106,6 +107,10 @@ async def completed(queue: Queue, crawl_id: str) -> Counter[str]:
         found.update(path_of(job.payload["url"]) for job in jobs)
         after = jobs[-1].id
     return found
+
+
+def has_hits(site: Site, count: int) -> bool:
+    return len(site.hits) >= count
 
 
 async def until(condition: Callable[[], bool]) -> None:
