@@ -50,6 +50,9 @@ class Settings:
     max_disk_bytes: int = _setting(
         0, "What the database may use before the oldest finished jobs go; 0: any amount"
     )
+    max_page_bytes: int = _setting(
+        1024 * 1024 * 1024, "What pages of earlier scrapes may take before the oldest of them go"
+    )
     allow_private_networks: bool = _setting(
         False, "Whether pages may be fetched from this machine and from private networks"
     )

@@ -143,6 +143,8 @@ class Site:
         status, headers = page.status, page.headers
         if page.first:
             status, headers = page.first.pop(0), {**page.headers, **page.first_headers}
+        if "ETag" in headers and request.headers.get("If-None-Match") == headers["ETag"]:
+            return web.Response(status=304, headers={"ETag": headers["ETag"]})
         return web.Response(
             body=page.body,
             status=status,

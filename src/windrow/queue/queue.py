@@ -41,7 +41,13 @@ from windrow.queue.lease import Lease
 from windrow.queue.limiting import Limiting
 from windrow.queue.limits import make_room
 from windrow.queue.records import Claim, Inserted, JobRow
-from windrow.queue.retaining import EVENT_SECONDS, Retaining, Upkeep, check_event_retention
+from windrow.queue.retaining import (
+    EVENT_SECONDS,
+    PAGE_BYTES,
+    Retaining,
+    Upkeep,
+    check_event_retention,
+)
 from windrow.queue.scheduling import Scheduling
 from windrow.queue.store import Store, open_store
 from windrow.queue.sync import SyncQueue
@@ -90,6 +96,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         max_result: int = checks.MAX_RESULT,
         archive_dir: str | os.PathLike[str] | None = None,
         max_disk_bytes: int | None = None,
+        max_page_bytes: int = PAGE_BYTES,
         event_retention: float | timedelta = EVENT_SECONDS,
         clock: Clock | None = None,
         direct_url: str | None = None,
@@ -101,7 +108,8 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
 
         A SQLite database is made and upgraded by itself; on Postgres that is `windrow db migrate`,
         or `migrate=True`. `archive_dir` and `max_disk_bytes` are those of `prune`. Events are kept
-        for `event_retention`, a day, by this queue's upkeep; at most a week.
+        for `event_retention`, a day, by this queue's upkeep; at most a week. Of earlier web pages
+        the oldest go when all take more than `max_page_bytes`.
         `direct_url` is the same Postgres past a pooler, for LISTEN. `notifier` says who wakes those
         that sleep: the database (`postgres`, or None on either), an `amqp://` broker, or nobody
         (`polling`). With `tracing` each enqueue is an OpenTelemetry span that its runs link to.
@@ -109,7 +117,9 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         """
         around = _tracing(tracing) if tracing else nullcontext
         limits = SizeLimits(max_payload, max_result)
-        upkeep = Upkeep(archive_dir, max_disk_bytes, check_event_retention(event_retention))
+        upkeep = Upkeep(
+            archive_dir, max_disk_bytes, check_event_retention(event_retention), max_page_bytes
+        )
 
         async def opened() -> Queue:
             store = await open_store(url, clock=clock, direct_url=direct_url, notifier=notifier)

@@ -34,6 +34,9 @@ CLEAN_PAGE: Final = 500
 EVENT_SECONDS: Final = 86_400.0
 # A week: on Postgres events lie in leaves by their time, which are used again after eight days.
 MOST_EVENT_SECONDS: Final = 7 * 86_400.0
+# What pages of earlier scrapes may take, all together.
+PAGE_BYTES: Final = 1024 * 1024 * 1024
+PAGES_AT_ONCE: Final = 1000
 # Evicting stops a little below the budget, or it would have to begin again at once.
 EVICT_TO: Final = 0.95
 
@@ -46,11 +49,13 @@ Kept = float | timedelta | None
 @dataclass(frozen=True, slots=True)
 class Upkeep:
     """What is done to old jobs without being asked: where they are archived (nowhere: None), how
-    many bytes the database may take (any number: None), and how long events are kept."""
+    many bytes the database may take (any number: None), how long events are kept, and how many
+    bytes of earlier web pages."""
 
     archive_dir: str | os.PathLike[str] | None = None
     max_disk_bytes: int | None = None
     event_seconds: float = EVENT_SECONDS
+    max_page_bytes: int = PAGE_BYTES
 
 
 class Retaining:
@@ -114,6 +119,8 @@ class Retaining:
             pass
         while not await self.store.prune_events(self._upkeep.event_seconds):
             pass
+        while await self.store.prune_pages(self._upkeep.max_page_bytes, PAGES_AT_ONCE):
+            pass
         if not budget:
             return Pruned(jobs, groups)
         evicted = await self._make_room(budget, write)
@@ -170,6 +177,7 @@ class Retaining:
             await self.store.prune_events(self._upkeep.event_seconds)
             self._pruned_at = seconds
             await self._prune_limits(TEND_BATCH)
+            await self.store.prune_pages(self._upkeep.max_page_bytes, PAGES_AT_ONCE)
             if self._upkeep.max_disk_bytes:
                 await self._make_room(self._upkeep.max_disk_bytes, write)
         except ArchiveFailed as error:
@@ -201,7 +209,8 @@ class Retaining:
             logger.info("the lead is left to its time: %s", error)
 
     async def _make_room(self, budget: int, archive: Archive | None) -> Pruned:
-        """Remove the oldest finished jobs until the database fits into its budget."""
+        """Remove earlier web pages, then the oldest finished jobs, until the database fits into its
+        budget."""
         usage = await self.store.measure_disk()
         if usage.total <= budget:
             return Pruned()
@@ -209,8 +218,9 @@ class Retaining:
         used = (await self.store.measure_disk(exact=True)).used
         if used <= budget:
             return Pruned()
-        jobs = freed = 0
+        jobs = 0
         wanted = used - int(budget * EVICT_TO)
+        freed = await self._free_pages(wanted)
         while freed < wanted:
             evicted = await self.store.evict_jobs(wanted - freed, archive=archive)
             if not evicted.jobs:
@@ -223,6 +233,14 @@ class Retaining:
             "" if freed >= wanted else "; what is left is not finished and stays",
         )
         return Pruned(jobs, bytes=freed)
+
+    async def _free_pages(self, wanted: int) -> int:
+        """Remove the oldest of the earlier web pages, of so many bytes; how many were removed."""
+        most = max(0, await self.store.measure_pages() - wanted)
+        freed = 0
+        while gone := await self.store.prune_pages(most, PAGES_AT_ONCE):
+            freed += gone
+        return freed
 
 
 def check_event_retention(kept: float | timedelta) -> float:

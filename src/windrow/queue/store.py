@@ -51,6 +51,7 @@ from windrow.queue.bells import Bell
 from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.notifying import open_notifier
+from windrow.queue.pages import PageRow
 from windrow.queue.records import (
     Archive,
     Change,
@@ -391,6 +392,30 @@ class RetentionStore(Protocol):
         ...
 
 
+class PageStore(Protocol):
+    """What is kept of web pages from one scrape to the next. `pages.py` makes their keys."""
+
+    async def keep_page(self, row: PageRow, *, tx: Any = None) -> None:
+        """Keep a page in the place of an older version; a newer one stays. With `tx`, a job's, it
+        is kept if and only if the job is completed."""
+        ...
+
+    async def get_page(self, key: bytes) -> PageRow | None: ...
+
+    async def touch_page(self, key: bytes, fetched_at: datetime) -> None:
+        """Say that a page was still the same then."""
+        ...
+
+    async def prune_pages(self, most: int, limit: int = 1000) -> int:
+        """Remove the oldest pages, up to `limit`, until those that are left take `most` bytes; how
+        many bytes they took. Safe if several do it at once."""
+        ...
+
+    async def measure_pages(self) -> int:
+        """What pages take, in bytes."""
+        ...
+
+
 class WakeUps(Protocol):
     """Sleeping until something happened. Hang up a bell, look, then sleep: what was committed
     before is seen by the look, and what is committed after it rings. A bell may ring for nothing,
@@ -520,6 +545,7 @@ class Store(
     LimitStore,
     ScheduleStore,
     RetentionStore,
+    PageStore,
     WakeUps,
     WorkerStore,
     CredentialStore,

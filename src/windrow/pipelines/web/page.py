@@ -5,11 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from windrow.errors import FetchError, ScrapeFailed
+from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import Scope, Verdict
+from windrow.pipelines.web import keeping
 from windrow.pipelines.web.context import Web, scope_of
 from windrow.pipelines.web.frontier import choose, page_jobs
+from windrow.pipelines.web.keeping import Kept, is_asked_for
 from windrow.pipelines.web.payloads import PagePayload
-from windrow.pipelines.web.scraping import Scraped, scrape
+from windrow.pipelines.web.scraping import Scraped, fetch_page, make_document, scrape
 from windrow.pipelines.web.skipping import note_blocked
 from windrow.queue.job import Job, NewJob
 from windrow.queue.outcome import Done
@@ -20,18 +23,53 @@ ROBOTS: str = "SCRAPE_BLOCKED_BY_ROBOTS"
 
 
 async def scrape_page(web: Web, job: Job, payload: PagePayload) -> Done:
-    scraped = await scrape(
-        web.fetcher,
-        payload.url,
-        payload.scrape_options,
-        job_id=job.id,
-        credentials=await web.credentials_of(job.tenant),
-    )
+    scraped = await _scrape(web, job, payload)
     wire = scraped.document.to_wire()
     if payload.crawler_options is None or payload.crawl_id is None:
         return Done(wire)
     payload = await _follow_redirect(web, job, payload, scraped)
     return Done(wire, then=await _find_pages(web, job, payload, scraped))
+
+
+async def _scrape(web: Web, job: Job, payload: PagePayload) -> Scraped:
+    """The page, as it was kept if that will do, else as it is now."""
+    url, options, store = payload.url, payload.scrape_options, web.queue.store
+    kept = await keeping.recall(store, url, options, job) if is_asked_for(options) else None
+    if (chosen := keeping.choose(kept, url, options)) is not None:
+        return chosen
+    scraped = await _fetch(web, job, url, options, kept)
+    if kept is not None and scraped is kept.scraped:
+        return scraped
+    if is_asked_for(options):
+        scraped.document.metadata.cache_state = "miss"
+    if (wanted := options.format("changeTracking")) is not None:
+        await keeping.track_changes(store, url, wanted, job, scraped.document)
+    # The pages of a crawl are kept with it, so a second time only for those who ask for that.
+    if payload.crawl_id is None or is_asked_for(options):
+        await keeping.keep(store, url, options, job, scraped)
+    return scraped
+
+
+async def _fetch(
+    web: Web, job: Job, url: str, options: ScrapeOptions, kept: Kept | None
+) -> Scraped:
+    """The page as it is now; of one that was kept it is asked first whether it is still the same.
+    Where another address answers than did then, that says nothing."""
+    credentials = await web.credentials_of(job.tenant)
+    if kept is not None and (kept.etag or kept.last_modified):
+        resource = await fetch_page(
+            web.fetcher,
+            url,
+            options,
+            credentials=credentials,
+            etag=kept.etag,
+            last_modified=kept.last_modified,
+        )
+        if not resource.is_unchanged:
+            return await make_document(resource, options, job_id=job.id)
+        if resource.final_url == kept.scraped.resource.final_url:
+            return await keeping.still_good(web.queue.store, kept, resource)
+    return await scrape(web.fetcher, url, options, job_id=job.id, credentials=credentials)
 
 
 async def _follow_redirect(

@@ -1,4 +1,4 @@
-"""One page: fetched, and turned into a document."""
+"""One page: fetched, or remembered from an earlier scrape, and turned into a document."""
 
 from __future__ import annotations
 
@@ -37,15 +37,37 @@ async def scrape(
     credentials: Credentials | None = None,
 ) -> Scraped:
     """The page at a URL. Raises ScrapeFailed, whose message begins with a code, and RateLimited."""
+    resource = await fetch_page(fetcher, url, options, credentials=credentials)
+    return await make_document(resource, options, job_id=job_id)
+
+
+async def fetch_page(
+    fetcher: Fetcher,
+    url: str,
+    options: ScrapeOptions,
+    *,
+    credentials: Credentials | None = None,
+    etag: str | None = None,
+    last_modified: str | None = None,
+) -> Resource:
+    """What is at a URL, or, with what an earlier answer had, that it is still the same."""
     try:
-        resource = await fetcher.fetch(
+        return await fetcher.fetch(
             url,
             headers=options.headers or None,
             credentials=credentials,
             timeout=None if options.timeout is None else options.timeout / 1000,
             verify_tls=options.verifies_tls,
             mobile=options.mobile,
+            etag=etag,
+            last_modified=last_modified,
         )
+    except IngestError as error:
+        raise ScrapeFailed(error) from error
+
+
+async def make_document(resource: Resource, options: ScrapeOptions, *, job_id: str) -> Scraped:
+    try:
         document = await _convert(resource, _with_links(options))
     except IngestError as error:
         raise ScrapeFailed(error) from error

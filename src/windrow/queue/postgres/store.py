@@ -6,6 +6,7 @@
 - `registering`: which workers are alive; `examining`: whether the database is well
 - `credentials`: what sites must be shown to let one in
 - `pruning`: what is past its time; `listening`: who sleeps until something happens
+- `paging`: what is kept of web pages
 - `streaming`: what happened, in order, for those who follow it
 - `copying`: jobs on their way to or from another database
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
@@ -55,6 +56,7 @@ from windrow.queue.postgres.leasing import Leasing
 from windrow.queue.postgres.limiting import Limiting
 from windrow.queue.postgres.listening import Listener, Listening, listening_address
 from windrow.queue.postgres.looking import Looking
+from windrow.queue.postgres.paging import Paging
 from windrow.queue.postgres.pruning import Pruning
 from windrow.queue.postgres.registering import Registering
 from windrow.queue.postgres.rows import Row, as_json, sql
@@ -81,6 +83,7 @@ class PostgresStore(
     Limiting,
     Scheduling,
     Pruning,
+    Paging,
     Copying,
     Leading,
     Listening,

@@ -262,6 +262,20 @@ CREATE TABLE windrow_migration (
   applied_at INTEGER NOT NULL
 );
 
+CREATE TABLE windrow_page (
+  key BLOB PRIMARY KEY,
+  tenant TEXT,
+  url TEXT NOT NULL,
+  variant TEXT NOT NULL,
+  etag TEXT,
+  last_modified TEXT,
+  fetched_at INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  body BLOB NOT NULL
+);
+
+CREATE INDEX windrow_page_by_age ON windrow_page (fetched_at, key, bytes);
+
 CREATE TABLE windrow_queue (
   name TEXT PRIMARY KEY,
   is_paused INTEGER NOT NULL DEFAULT 0

@@ -19,6 +19,7 @@ from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.migrate import check_version
 from windrow.queue.notifying import Notifier
+from windrow.queue.pages import PageRow
 from windrow.queue.records import (
     Archive,
     Change,
@@ -68,6 +69,7 @@ from windrow.queue.sqlite import (
     leasing,
     limiting,
     looking,
+    paging,
     pruning,
     receiving,
     registering,
@@ -392,6 +394,26 @@ class SqliteStore:
 
     async def measure_disk(self, *, exact: bool = False) -> DiskUsage:
         return await self._read(pruning.measure_disk)
+
+    # Pages
+
+    async def keep_page(self, row: PageRow, *, tx: Any = None) -> None:
+        if tx is not None:
+            await tx.execute(*paging.kept_by_place(row))
+        else:
+            await self._write(lambda work: paging.keep_page(work, row))
+
+    async def get_page(self, key: bytes) -> PageRow | None:
+        return await self._read(lambda work: paging.get_page(work, key))
+
+    async def touch_page(self, key: bytes, fetched_at: datetime) -> None:
+        await self._write(lambda work: paging.touch_page(work, key, fetched_at))
+
+    async def prune_pages(self, most: int, limit: int = 1000) -> int:
+        return await self._write(lambda work: paging.prune_pages(work, most, limit))
+
+    async def measure_pages(self) -> int:
+        return await self._read(paging.measure_pages)
 
     # Copying
 

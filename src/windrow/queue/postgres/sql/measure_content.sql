@@ -7,4 +7,5 @@ SELECT ((SELECT coalesce(sum(pg_column_size(payload) + 150), 0) FROM windrow.job
       + (SELECT count(*) * 600 FROM windrow.job_live)
       + (SELECT count(*) * 300 FROM windrow.job_error)
       + (SELECT coalesce(sum(pg_column_size(result) + 150), 0) FROM windrow.job_step)
+      + (SELECT coalesce(sum(bytes), 0) FROM windrow.page)
       + (SELECT coalesce(sum(pg_column_size(body)), 0) FROM windrow.blob))::bigint AS used

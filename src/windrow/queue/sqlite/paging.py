@@ -1,0 +1,57 @@
+"""What is kept of web pages."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any, Final
+
+from windrow.queue.pages import PageRow
+from windrow.queue.sqlite.rows import to_micros, to_time
+from windrow.queue.sqlite.work import PACKAGE, Work, statement
+from windrow.queue.statements import load_statements
+
+_NUMBER: Final = re.compile(r"\$(\d+)")
+
+
+def keep_page(work: Work, row: PageRow) -> None:
+    work.run("keep_page", _values(row))
+
+
+def kept_by_place(row: PageRow) -> tuple[Any, ...]:
+    """The statement and its values as a job's transaction takes them: by place, not by name."""
+    found = load_statements(PACKAGE)["keep_page"]
+    return _NUMBER.sub(r"?\1", found.numbered), *found.bind(_values(row))
+
+
+def get_page(work: Work, key: bytes) -> PageRow | None:
+    for row in work.named_rows(statement("get_page"), {"key": key}):
+        return PageRow(**{**dict(row), "fetched_at": to_time(row["fetched_at"])})
+    return None
+
+
+def touch_page(work: Work, key: bytes, fetched_at: datetime) -> None:
+    work.run("touch_page", {"key": key, "fetched_at": to_micros(fetched_at)})
+
+
+def prune_pages(work: Work, most: int, limit: int) -> int:
+    return sum(size for (size,) in work.rows("prune_pages", {"most": most, "limit": limit}))
+
+
+def measure_pages(work: Work) -> int:
+    [[total]] = work.rows("measure_pages", {})
+    return int(total)
+
+
+def _values(row: PageRow) -> dict[str, Any]:
+    return {
+        "key": row.key,
+        "tenant": row.tenant,
+        "url": row.url,
+        "variant": row.variant,
+        "etag": row.etag,
+        "last_modified": row.last_modified,
+        "fetched_at": to_micros(row.fetched_at),
+        "bytes": row.bytes,
+        "body": row.body,
+    }

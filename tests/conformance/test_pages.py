@@ -1,0 +1,91 @@
+"""keep_page and its kin: earlier versions of web pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.builders import add_completed
+from windrow.queue.job import NewJob
+from windrow.queue.pages import PageRow, page_key
+from windrow.queue.queue import Queue
+from windrow.queue.store import Store
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def page(url: str = "https://example.org/", **fields: Any) -> PageRow:
+    given: dict[str, Any] = {"tenant": None, "variant": "v", "fetched_at": NOON, "body": b"one"}
+    return PageRow(url=url, **(given | fields))
+
+
+async def test_page_is_found_by_tenant_address_and_variant(store: Store) -> None:
+    kept = page(tenant="acme", etag='"1"', last_modified="Fri, 02 Jan 2026 12:00:00 GMT")
+    await store.keep_page(kept)
+
+    assert await store.get_page(kept.key) == kept
+    assert await store.get_page(page_key(None, kept.url, "v")) is None
+    assert await store.get_page(page_key("globex", kept.url, "v")) is None
+    assert await store.get_page(page_key("acme", kept.url, "w")) is None
+
+
+async def test_newer_version_replaces_an_older_one_and_never_the_other_way(store: Store) -> None:
+    later = NOON + timedelta(hours=1)
+    await store.keep_page(page(body=b"two", fetched_at=later))
+    await store.keep_page(page(body=b"one"))
+    found = await store.get_page(page().key)
+    assert found is not None
+    assert (found.body, found.fetched_at) == (b"two", later)
+
+    await store.touch_page(page().key, NOON)
+    await store.touch_page(page().key, later + timedelta(hours=1))
+    found = await store.get_page(page().key)
+    assert found is not None
+    assert (found.body, found.fetched_at) == (b"two", later + timedelta(hours=1))
+
+
+async def test_oldest_pages_go_first_and_only_as_many_as_needed(store: Store) -> None:
+    rows = [
+        page(f"https://example.org/{hour}", fetched_at=NOON + timedelta(hours=hour))
+        for hour in (3, 1, 2, 0)
+    ]
+    for row in rows:
+        await store.keep_page(row)
+    assert await store.measure_pages() == sum(row.bytes for row in rows)
+
+    assert await store.prune_pages(2 * rows[0].bytes, limit=1) == rows[0].bytes
+    assert await store.get_page(rows[3].key) is None, "the oldest"
+    assert await store.prune_pages(2 * rows[0].bytes) == rows[0].bytes
+    assert await store.prune_pages(2 * rows[0].bytes) == 0
+
+    left = [row.url[-1] for row in rows if await store.get_page(row.key) is not None]
+    assert left == ["3", "2"]
+
+
+async def test_page_of_a_job_is_kept_when_the_job_is_completed_and_not_before(store: Store) -> None:
+    queue = Queue(store)
+    first, second = page("https://example.org/1"), page("https://example.org/2")
+    await queue.enqueue_many([NewJob("scrape", {}), NewJob("scrape", {})])
+    lease = await queue.claim(limit=2)
+    failed, completed = lease.jobs
+    await store.keep_page(first, tx=failed.tx)
+    await lease.fail(failed, "no such luck")
+    assert await store.get_page(first.key) is None
+
+    await store.keep_page(second, tx=completed.tx)
+    assert await store.get_page(second.key) is None
+    await lease.complete(completed)
+    assert await store.get_page(second.key) == second
+
+
+async def test_pages_go_before_jobs_when_the_database_is_too_large(store: Store) -> None:
+    """What can be had again is given up first."""
+    job_id = await add_completed(store)
+    await store.keep_page(page(body=b"x" * 100_000))
+    queue = Queue(store)
+
+    used = (await store.measure_disk(exact=True)).used
+    await queue.prune(max_disk_bytes=used - 50_000)
+
+    assert await store.measure_pages() == 0
+    assert job_id in await store.get_jobs([job_id])
