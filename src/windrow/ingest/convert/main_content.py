@@ -86,9 +86,14 @@ def _named_frames(page: LexborHTMLParser) -> list[LexborNode]:
     found = []
     for node in page.css(_NAMED_ELEMENTS):
         attributes = node.attributes
-        names = attributes.get("class")
-        if (names and not FRAME_NAMES.isdisjoint(names.lower().split())) or (
-            (attributes.get("id") or "").lower() in FRAME_NAMES
+        names = (attributes.get("class") or "").lower().split()
+        name = attributes.get("id")
+        if not FRAME_NAMES.isdisjoint(names) or (
+            # Sections of documents are called what their headings say: "Cookies", "Search".
+            name
+            and name.lower() in FRAME_NAMES
+            and node.tag != "section"
+            and "section" not in names
         ):
             found.append(node)
     return found
