@@ -3,6 +3,7 @@ Postgres that has it. After each test the tally must be exact, and no lease left
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -67,6 +68,16 @@ def reading(
     compared = len(reading.done) - reading.ran
     record_property("seed", (reading.seed, reading.ran, compared, total))
     assert reading.left() == []
+
+
+async def until_waiting(db: Any) -> None:
+    """Until somebody waits for a lock of ours."""
+    async with asyncio.timeout(10):
+        while not await db.fetchval(
+            "select exists (select from pg_stat_activity where wait_event_type = 'Lock' "
+            "and datname = current_database())"
+        ):
+            await asyncio.sleep(0.01)
 
 
 async def require_true_leases(url: str) -> None:

@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from tests.builders import add, claim, complete, get, state
-from tests.seeds.conftest import Connect
+from tests.seeds.conftest import Connect, until_waiting
 from tests.seeds.documents import Reading, columns_of
 from tests.seeds.workers import run_worker
 from windrow.queue.ids import owner_id
@@ -311,7 +311,7 @@ async def test_j1_stale_lock_is_refused_even_when_it_was_true_as_the_statement_b
             job_id,
         )
     )
-    await _until_waiting(other)
+    await until_waiting(other)
     await transaction.commit()
 
     assert await late == "UPDATE 0"
@@ -332,7 +332,7 @@ async def test_j1_end_of_a_run_is_taken_while_its_own_heartbeat_commits(
     )
 
     ending = asyncio.ensure_future(db.execute(COMPLETE, job_id))
-    await _until_waiting(other)
+    await until_waiting(other)
     await transaction.commit()
 
     assert await ending == "UPDATE 1"
@@ -494,13 +494,3 @@ async def test_j1_claim_reads_live_rows_in_their_order_and_no_finished_ones(
 
 def seconds(seconds: float) -> Any:
     return timedelta(seconds=seconds)
-
-
-async def _until_waiting(db: Any) -> None:
-    """Until somebody waits for a lock of ours."""
-    async with asyncio.timeout(10):
-        while not await db.fetchval(
-            "select exists (select from pg_stat_activity where wait_event_type = 'Lock' "
-            "and datname = current_database())"
-        ):
-            await asyncio.sleep(0.01)

@@ -40,12 +40,14 @@ from tests.builders import (
     tallied,
 )
 from tests.seeds.conftest import require_true_leases
+from tests.seeds.documents import Reading
 from tests.seeds.workers import run_worker
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import EventFilter
 from windrow.queue.store import Store, open_store
 
 DIALECT = "unified_queue"
+SEED = "001"
 JOBS = 2_000
 CONNECTIONS = 8
 
@@ -829,6 +831,11 @@ async def test_any_mixture_of_writes_keeps_both_sides_true(
                 require_same_rows(dialect_url)
             else:
                 await require_true_leases(dialect_url)
+
+
+def test_document_prints_tables_and_a_diagram_but_no_statement(reading: Reading) -> None:
+    """So the statements here are the diagram's, written out."""
+    assert reading.statements == []
 
 
 @pytest.mark.long
