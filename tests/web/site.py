@@ -114,7 +114,7 @@ class Site:
     def pages_hit(self) -> set[str]:
         """What was asked for, apart from robots.txt and its kin."""
         asides = ("robots.txt", "sitemap.xml", "llms.txt", "llms-full.txt")
-        return {path for path in self.hits if not path.endswith(asides)}
+        return {path for path in list(self.hits) if not path.endswith(asides)}
 
     def forget(self) -> None:
         self.hits.clear()

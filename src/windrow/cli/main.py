@@ -20,6 +20,7 @@ from windrow.cli import (
     queues,
     schedules,
     top,
+    web,
     worker,
 )
 
@@ -36,6 +37,10 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(limits.app, name="limits")
 app.add_typer(queues.app, name="queues")
 app.add_typer(schedules.app, name="schedules")
+app.command("scrape")(web.scrape)
+app.command("crawl")(web.crawl)
+app.command("map")(web.map_)
+app.command("batch")(web.batch)
 app.command("bench", context_settings=bench.CONTEXT)(bench.bench)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)

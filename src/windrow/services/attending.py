@@ -1,0 +1,180 @@
+"""Seeing jobs of the web through, for somebody who waits: work in this process if nobody else
+does, say how far it is, and leave when told to. What is left goes on where it was, by whoever works
+next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from windrow.errors import JobNotFound
+from windrow.pipelines.web.payloads import FINISH, QUEUE, SCRAPE
+from windrow.queue.job import Job, JobState
+from windrow.queue.queue import Queue
+from windrow.services.jobs import open_queue
+from windrow.services.web import Crawl, get_crawl
+from windrow.services.working import open_web_handlers
+from windrow.settings import Settings
+from windrow.worker.worker import Worker
+
+LOOK_SECONDS: Final = 0.2
+WORKERS_SECONDS: Final = 2.0  # between two looks for others who work
+RATE_SECONDS: Final = 10.0  # what the rate is an average of
+LAST_SECONDS: Final = 5.0  # for what follows the end of a crawl
+GRACE_SECONDS: Final = 10.0
+
+
+class Interrupted(Exception):
+    """The person who waits does not want to any longer."""
+
+
+@dataclass(slots=True)
+class Attendance:
+    """A queue whose jobs of the web are worked on while it is open."""
+
+    queue: Queue
+    interrupted: asyncio.Event = field(default_factory=asyncio.Event)
+    helping: asyncio.Task[None] | None = None
+
+    async def wait(self, job_id: str) -> Job:
+        """A job that has ended. Raises Interrupted."""
+        while not (job := await self.queue.get(job_id)).is_finished:
+            await self._pause()
+        return job
+
+    async def watch(self, crawl_id: str) -> AsyncIterator[Crawl]:
+        """How far a crawl or batch is, now and again, until it has ended. Raises Interrupted."""
+        while (crawl := await get_crawl(self.queue, crawl_id)).status == "scraping":
+            yield crawl
+            await self._pause()
+        yield crawl
+
+    async def _pause(self) -> None:
+        if self.helping is not None and self.helping.done():
+            self.helping.result()  # raises what it died of
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self.interrupted.wait()
+        except TimeoutError:
+            return
+        raise Interrupted
+
+
+class Pace:
+    """How fast a crawl goes, by the last few seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def note(self, at: float, ended: int) -> None:
+        """So many pages had ended at a moment, in seconds."""
+        self._seen.append((at, ended))
+        while len(self._seen) > 2 and at - self._seen[0][0] > RATE_SECONDS:
+            self._seen.popleft()
+
+    @property
+    def rate(self) -> float:
+        """Pages per second."""
+        (began_at, before), (at, after) = self._seen[0], self._seen[-1]
+        return (after - before) / (at - began_at) if at > began_at else 0.0
+
+    def seconds_left(self, pending: int) -> float | None:
+        """Until all that is known is done, at this pace; None if that cannot be said."""
+        return pending / self.rate if self.rate > 0 else None
+
+
+@asynccontextmanager
+async def attend(settings: Settings, *, concurrency: int = 10) -> AsyncIterator[Attendance]:
+    """The queue of the settings. Unless another worker takes jobs of the web, one does here, until
+    the end: after an interruption it lets running pages end, after a second one it does not."""
+    async with open_queue(settings, migrate=None) as queue:
+        attendance = Attendance(queue)
+        helper = _Helper(settings, queue, concurrency)
+        with _told(attendance, helper):
+            attendance.helping = asyncio.create_task(helper.run())
+            try:
+                yield attendance
+                await helper.let_end()
+            finally:
+                if not attendance.interrupted.is_set():
+                    helper.stop()
+                await attendance.helping
+
+
+class _Helper:
+    """A worker that begins when there is no other."""
+
+    def __init__(self, settings: Settings, queue: Queue, concurrency: int) -> None:
+        self._settings = settings
+        self._queue = queue
+        self._concurrency = concurrency
+        self._stopping = asyncio.Event()
+        self._worker: Worker | None = None
+
+    async def run(self) -> None:
+        while await self._others_work():
+            try:
+                async with asyncio.timeout(WORKERS_SECONDS):
+                    await self._stopping.wait()
+            except TimeoutError:
+                continue
+            return
+        async with AsyncExitStack() as stack:
+            handlers = await stack.enter_async_context(
+                open_web_handlers(self._settings, self._queue)
+            )
+            self._worker = Worker(
+                self._queue,
+                handlers,
+                queues=[QUEUE],
+                concurrency=self._concurrency,
+                grace=GRACE_SECONDS,
+            )
+            if not self._stopping.is_set():
+                await self._worker.run()
+
+    def stop(self) -> None:
+        """Claim nothing more; told twice, hand back what runs."""
+        self._stopping.set()
+        if self._worker is not None:
+            self._worker.stop()
+
+    async def let_end(self) -> None:
+        """What follows the end of a crawl is a job too: leave it to nobody."""
+        if self._worker is None:
+            return
+        waiting = (JobState.READY, JobState.ACTIVE)
+        try:
+            async with asyncio.timeout(LAST_SECONDS):
+                for job in await self._queue.list(kind=FINISH, queue=QUEUE, state=waiting):
+                    await self._queue.wait(job.id)
+        except (TimeoutError, JobNotFound):
+            return  # another worker will do it, or has
+
+    async def _others_work(self) -> bool:
+        return any(one.takes(QUEUE, SCRAPE) for one in await self._queue.workers())
+
+
+@contextmanager
+def _told(attendance: Attendance, helper: _Helper) -> Iterator[None]:
+    """A signal is an interruption, instead of an exception wherever we are."""
+
+    def interrupt() -> None:
+        attendance.interrupted.set()
+        helper.stop()
+
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
