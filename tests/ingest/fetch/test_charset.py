@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from windrow.ingest.document import Resource
@@ -79,6 +81,56 @@ def test_what_is_text_is_told_by_its_type() -> None:
     assert all(is_text(kind) for kind in [*texts, "application/x-javascript", "text/x-anything"])
     others = ["image/png", "application/pdf", "application/octet-stream", "video/mp4"]
     assert not any(is_text(kind) for kind in others)
+
+
+# A sentence or two as it would stand on a page, in charsets that such pages were written in.
+UNLABELLED = [
+    ("cp1251", RUSSIAN),
+    ("koi8_r", RUSSIAN),
+    ("gb18030", CHINESE),
+    ("big5", "臺灣大學是一所位於臺北市的國立大學，其前身為日治時期的臺北帝國大學。"),
+    ("cp932", JAPANESE),
+    ("euc_jp", JAPANESE),
+    ("cp949", "대한민국은 동아시아의 한반도 남부에 위치한 나라이다. 수도는 서울특별시이다."),
+    ("cp1252", FRENCH),
+    ("cp1250", "Příliš žluťoučký kůň úpěl ďábelské ódy. Česká republika leží ve střední Evropě."),
+    ("cp1253", "Η Ελλάδα είναι χώρα της νοτιοανατολικής Ευρώπης. Η Αθήνα είναι η πρωτεύουσα."),
+    ("cp1255", "מדינת ישראל היא מדינה במזרח התיכון. בירתה של ישראל היא ירושלים."),
+    ("cp1256", "الجمهورية العربية المصرية دولة عربية تقع في الركن الشمالي الشرقي من قارة أفريقيا."),
+    ("cp874", "ประเทศไทยเป็นรัฐชาติในภูมิภาคเอเชียตะวันออกเฉียงใต้ กรุงเทพมหานครเป็นเมืองหลวง"),
+    ("cp1252", "Les élèves étudient à l’école, où ils lisent des livres très intéressants."),
+    ("cp1252", "Åsa köpte två äpplen på torget i Göteborg. Därefter gick hon hem igen."),
+    ("cp1252", "A educação é um direito de todos. As crianças não vão à escola aos sábados."),
+    ("cp1250", "Rzeczpospolita Polska leży w Europie Środkowej, między Bałtykiem a Sudetami."),
+    (
+        "cp1254",
+        "Türkiye bir ülkedir. İstanbul en kalabalık şehirdir ve çok güzel bir yerdir.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("encoding", "text"), UNLABELLED)
+def test_a_page_without_any_label_is_guessed_right(encoding: str, text: str) -> None:
+    page = f"<html><body><div class=a><p>{text}</p></div></body></html>"
+    assert _read(page.encode(encoding), "text/html") == page
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"\xe9\n" * 5_000_000, b"\xff" * 10_000_000, bytes(range(256)) * 40_000, b"<meta " * 500_000],
+    ids=["many lines", "nothing but broken", "noise", "meta after meta"],
+)
+def test_no_body_takes_long_to_judge(body: bytes) -> None:
+    for header in ("text/html", "text/html; charset=utf-8"):
+        before = time.process_time()
+        detect_charset(body, header)
+        assert time.process_time() - before < 1
+
+
+def test_what_says_nothing_of_itself_is_text_unless_the_bytes_tell_otherwise() -> None:
+    assert is_text("", b"hello")
+    assert is_text("", "hello".encode("utf-16"))
+    assert not is_text("", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
 
 
 def test_a_large_page_without_labels_is_judged_by_a_part_of_it() -> None:

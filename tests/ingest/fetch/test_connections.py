@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,6 +77,23 @@ async def test_a_name_server_that_is_away_is_another_matter_than_a_wrong_name(
     monkeypatch.setattr("windrow.ingest.fetch.resolver._look_up", look_up)
     error = await failure(fetcher, "http://somewhere.example/")
     assert (error.code, error.transient) == (codes.DNS, is_transient)
+
+
+async def test_a_name_server_that_says_nothing_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered = threading.Event()
+
+    def look_up(*_: object) -> list[object]:
+        answered.wait(10)
+        return []
+
+    monkeypatch.setattr("windrow.ingest.fetch.resolver._look_up", look_up)
+    async with Fetcher(limits=FetchLimits(connect_seconds=0.1)) as fetcher:
+        error = await failure(fetcher, "http://somewhere.example/")
+        answered.set()
+    assert (error.code, error.transient) == (codes.DNS, True)
+    assert "did not answer within 0.1 s" in str(error)
 
 
 async def test_a_reset_before_the_answer_is_tried_again(

@@ -12,7 +12,9 @@ import re
 from typing import Final
 
 META_BYTES: Final = 4_096  # browsers look at 1,024; some pages put scripts in front
-GUESS_BYTES: Final = 32_768  # of what is beyond ASCII; the guess takes milliseconds
+LOOK_BYTES: Final = (
+    65_536  # from the first that is beyond ASCII on: large bodies are judged by a part
+)
 BROKEN_SHARE: Final = 0.1  # of the characters beyond ASCII that may be broken in UTF-8
 
 BYTE_ORDER_MARKS: Final = (
@@ -51,6 +53,13 @@ WEB_LABELS: Final = {
     "x-user-defined": "cp1252",
     "unicode": "utf-16-le",
 }
+# What pages without a label are in; others that fit by chance are not even looked at.
+GUESSED: Final = (
+    *("cp1251", "koi8_r", "gb18030", "big5", "cp932", "euc_jp", "cp949"),
+    *("cp1250", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874"),
+)
+LATIN: Final = frozenset({"cp1250", "cp1252", "cp1254", "cp1257", "cp1258"})
+NEARLY: Final = 0.05  # of what the guess calls chaos
 # UTF-7 hides markup from whatever looks at the bytes; no browser reads it.
 REFUSED: Final = {"utf-7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"}
 
@@ -65,12 +74,18 @@ _META: Final = re.compile(
     rb"|^\s*@charset \"([a-z0-9_:.-]{2,40})\"",
     re.IGNORECASE,
 )
+_TAG: Final = re.compile(rb"<[^<>]{0,2000}>")
 _BEYOND_ASCII: Final = re.compile(rb"[^\x00-\x7f]")
 
 
-def is_text(content_type: str) -> bool:
-    """Whether a media type (lower case, without parameters) is text. An unknown one may be."""
-    return not content_type or _TEXT_TYPES.match(content_type) is not None
+def is_text(content_type: str, body: bytes = b"") -> bool:
+    """Whether a body of this media type (lower case, without parameters) is text. Where none is
+    said, the bytes tell: NUL is in no text but that of UTF-16, which has a mark."""
+    if not content_type:
+        return b"\0" not in body[:1024] or body.startswith(
+            (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        )
+    return _TEXT_TYPES.match(content_type) is not None
 
 
 def detect_charset(body: bytes, content_type_header: str = "") -> str:
@@ -120,7 +135,7 @@ def _is_utf8(body: bytes) -> bool:
     """Whether this is UTF-8, with a few broken places at most."""
     if _is_valid(body, "utf-8"):
         return True
-    text = body.decode("utf-8", "replace")
+    text = _part_beyond_ascii(body).decode("utf-8", "replace")
     broken = text.count("\ufffd")
     beyond = len(text) - len(text.encode("ascii", "ignore"))
     return broken <= beyond * BROKEN_SHARE
@@ -137,13 +152,22 @@ def _is_valid(body: bytes, codec: str) -> bool:
 def _guess(body: bytes) -> str:
     from charset_normalizer import from_bytes  # 30 ms to import; most pages say what they are
 
-    best = from_bytes(_sample(body)).best()
-    return (find_codec(best.encoding) if best else None) or "cp1252"
+    # Tags are ASCII in every charset, and only dilute what tells them apart.
+    words = _TAG.sub(b" ", _part_beyond_ascii(body))
+    matches = from_bytes(words, cp_isolation=[*GUESSED])
+    best = matches.best()
+    if best is None:
+        return "cp1252"
+    if best.encoding in LATIN:
+        # They differ in a few letters, so that several fit: then it is what is usual.
+        if best.language == "Turkish":
+            return "cp1254"
+        near = (match.encoding for match in matches if match.chaos <= best.chaos + NEARLY)
+        return "cp1252" if "cp1252" in near else best.encoding
+    return find_codec(best.encoding) or "cp1252"
 
 
-def _sample(body: bytes) -> bytes:
-    """The lines with something beyond ASCII in them: markup only dilutes them."""
-    if len(body) <= GUESS_BYTES:
-        return body
-    lines = (line for line in body.splitlines(keepends=True) if _BEYOND_ASCII.search(line))
-    return b"".join(lines)[:GUESS_BYTES]
+def _part_beyond_ascii(body: bytes) -> bytes:
+    first = _BEYOND_ASCII.search(body)
+    start = max(first.start() - 512, 0) if first else 0
+    return body[start : start + LOOK_BYTES]

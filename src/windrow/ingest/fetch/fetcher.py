@@ -60,7 +60,7 @@ class Fetcher:
         self._open: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._resolver = Resolver()
+        self._resolver = Resolver(self.limits.connect_seconds)
         self._guarded = self._session(self._resolver, is_guarded=True)
         # Hosts the operator allowed by name; connections are not shared with those of the others.
         self._open = self._session(self._resolver, is_guarded=False)
@@ -178,7 +178,7 @@ class Fetcher:
             headers=_to_keep(response.headers),
             body=body,
             content_type=content_type,
-            charset=detect_charset(body, said) if is_text(content_type) else None,
+            charset=detect_charset(body, said) if is_text(content_type, body) else None,
             redirects=tuple(chain.redirects),
             etag=response.headers.get("ETag"),
             last_modified=response.headers.get("Last-Modified"),

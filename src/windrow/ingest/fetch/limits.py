@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
     total_seconds: float = 30.0  # redirects and body included
-    connect_seconds: float = 10.0  # name, TCP and TLS
+    connect_seconds: float = 10.0  # for the name, and again for TCP and TLS
     silence_seconds: float = 15.0  # without a byte
     patience_seconds: float = 10.0  # after this a body must have come at the rate below
     min_bytes_per_second: float = 256.0

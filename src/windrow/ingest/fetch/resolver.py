@@ -14,15 +14,20 @@ THREADS: Final = 16
 
 
 class Resolver(AbstractResolver):
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 10.0) -> None:
+        self._seconds = seconds
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="windrow-dns")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        found = await asyncio.get_running_loop().run_in_executor(
-            self._threads, _look_up, host, port, family
-        )
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._seconds):
+                found = await loop.run_in_executor(self._threads, _look_up, host, port, family)
+        except TimeoutError as error:
+            why = f"the name server did not answer within {self._seconds:g} s"
+            raise socket.gaierror(socket.EAI_AGAIN, why) from error
         return [
             ResolveResult(
                 hostname=host,
