@@ -109,7 +109,10 @@ ONLY: dict[str, dict[str, str]] = {
             ],
             "pg_cron is an extension of Postgres",
         ),
-        "lock_following": "one transaction at a time there: SQLite has one writer",
+        **dict.fromkeys(
+            ("lock_following", "seize_following", "seize_groups", "seize_jobs"),
+            "one transaction at a time there: SQLite has one writer",
+        ),
         "share_queues": "a claim of several queues there locks no more than it takes",
     },
 }

@@ -186,6 +186,40 @@ async def test_the_group_is_cleaned_with_all_its_jobs_n5(db: Any, store: Store) 
     assert await store.get_group(str(group)) is None
 
 
+async def test_the_cron_jobs_pass_over_what_is_locked_n5(
+    db: Any, store: Store, connect: Connect
+) -> None:
+    """They write many rows in any order: if they waited for one, others could wait for them."""
+    expired = await nuq.add_group(db, nuq.OWNER, ttl=0)
+    await nuq.add(db, group=expired)
+    assert await nuq.finish(db, await nuq.take(db))
+    await db.execute("UPDATE nuq.group_crawl SET expires_at = now() - interval '1 s'")
+    empty = await nuq.add_group(db, nuq.OWNER)
+    over = datetime.now(UTC) - timedelta(seconds=1)
+    held = await db.fetchval(nuq.ADD_TO_BACKLOG, "{}", 0, nuq.OWNER, None, over)
+    other = await connect()
+    async with other.transaction(), asyncio.timeout(20):
+        await other.execute("SELECT FROM windrow.job_group WHERE id = $1 FOR UPDATE", empty)
+        await other.execute("SELECT FROM windrow.job WHERE group_id = $1 FOR UPDATE", expired)
+        await other.execute("SELECT FROM windrow.job WHERE id = $1 FOR UPDATE", held)
+        await _reap(db)
+        assert await _statuses(db) == {expired: "completed", empty: "active"}
+        assert (await get(store, str(held))).state is JobState.HELD
+    await _reap(db)
+    assert await _statuses(db) == {empty: "completed"}
+    assert (await get(store, str(held))).state is JobState.FAILED
+
+
+async def _reap(db: Any) -> None:
+    for body in (nuq.FINISH_GROUPS, nuq.CLEAN_GROUPS, nuq.REAP_BACKLOG):
+        await db.execute(body)
+
+
+async def _statuses(db: Any) -> dict[UUID, str]:
+    groups = await db.fetch("SELECT id, status::text FROM nuq.group_crawl")
+    return {row["id"]: row["status"] for row in groups}
+
+
 async def test_deleting_a_group_takes_along_what_waits_and_what_runs_n5(db: Any) -> None:
     group = await nuq.add_group(db, nuq.OWNER)
     await nuq.add(db, group=group)

@@ -246,7 +246,7 @@ async def test_row_may_name_neither_tenant_nor_group_of_another(
         ):
             given = {
                 "rows": row,
-                "as_followers": "false",
+                "followers": "[]",
                 "are_bounds_kept": "true",
                 "are_drafted": "false",
                 "now": None,
@@ -263,7 +263,7 @@ async def test_id_of_another_tenants_job_can_be_neither_taken_nor_read(
         for job_id in theirs:
             given = {
                 "rows": new_row(tenant="acme", id=job_id),
-                "as_followers": "false",
+                "followers": "[]",
                 "are_bounds_kept": "true",
                 "are_drafted": "false",
                 "now": None,

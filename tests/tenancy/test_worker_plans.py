@@ -16,7 +16,7 @@ from windrow.services.tenancy import disable_tenancy, enable_tenancy
 JOBS = 3000
 INSERT = {
     "rows": "[]",
-    "as_followers": "false",
+    "followers": "[]",
     "are_bounds_kept": "false",
     "are_drafted": "false",
     "now": None,

@@ -18,6 +18,7 @@ from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.postgres.claiming import place_of
 from windrow.queue.postgres.connection import USUAL_PLANNING, Database
 from windrow.queue.postgres.failures import wrapped_errors
+from windrow.queue.postgres.inserting import lock_ahead
 from windrow.queue.postgres.rows import Row, columns, short_error
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import NO_RESULT, Ending, Result, Work
@@ -133,7 +134,7 @@ class Finishing(Verbs):
             and not finish.then
             and finish.error is None
             and not finish.uses_attempt
-            and (finish.result is None or len(finish.result) <= BLOB_FROM)
+            and not _has_blob(finish)
             and len(finish.id) == len(finish.token) == UUID_LENGTH
             and not self._claimer.is_bound(finish.id)
         )
@@ -207,7 +208,7 @@ class Finishing(Verbs):
         written before: then its statements were, too."""
         if not isinstance(tx, PostgresTransaction) or len(finishes) != 1:
             raise ConfigError("tx is a transaction from begin(), for exactly one finish")
-        work = Work(tx.executor, self.clock.now())
+        work = Work(tx.executor, self.clock.now(), is_patient=True)
         try:
             with wrapped_errors():
                 ends = await end_runs(work, finishes)
@@ -238,9 +239,8 @@ def _missing(finishes: Sequence[Finish], done: Sequence[Any]) -> list[Finish]:
 async def end_runs(work: Work, finishes: Sequence[Finish]) -> Ends:
     """Write the ends of runs, each if its token is good. What follows is left to be settled."""
     given = {f.id.lower(): f for f in finishes if is_id(f.id) and is_id(f.token)}
+    await _lock_rows(work, given)
     results = await _keep_blobs(work, given.values())
-    if len(given) > 1:
-        await work.run("lock_jobs", ids=sorted(given))
     accepted = await _wait(work, given.values(), results)
     accepted |= await _end(work, [f for i, f in given.items() if i not in accepted], results)
     accepted |= await _return(work, given.values())
@@ -257,6 +257,18 @@ async def end_runs(work: Work, finishes: Sequence[Finish]) -> Ends:
     )
 
 
+async def _lock_rows(work: Work, finishes: Mapping[str, Finish]) -> None:
+    """Lock the runs, and in one go with them what their follow-ups are going to replace."""
+    then = [row for finish in finishes.values() for row in finish.then]
+    ids = {*finishes, *await lock_ahead(work.executor, then, leaving=finishes)}
+    if len(ids) > 1 or any(map(_has_blob, finishes.values())):
+        await work.run("lock_jobs", ids=sorted(ids))
+
+
+def _has_blob(finish: Finish) -> bool:
+    return finish.result is not None and len(finish.result) > BLOB_FROM
+
+
 async def _keep_blobs(work: Work, finishes: Iterable[Finish]) -> dict[str, Result]:
     """The results as they are stored with the jobs; large ones are kept by their hash. That of a
     run which is refused afterwards stays behind until blobs are cleaned up."""
@@ -266,7 +278,7 @@ async def _keep_blobs(work: Work, finishes: Iterable[Finish]) -> dict[str, Resul
         body = finish.result
         if body is None:
             results[finish.id] = NO_RESULT
-        elif len(body) <= BLOB_FROM:
+        elif not _has_blob(finish):
             results[finish.id] = Result(body.decode(), None, finish.result_is_cleaned)
         else:
             digest = hashlib.sha256(body).digest()

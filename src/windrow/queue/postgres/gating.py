@@ -38,8 +38,8 @@ TENANT: Final = ENQUEUING | {
     *("delete_steps", "find_blockers", "delete_jobs", "lock_blobs", "delete_blobs", "edit_job"),
     *("edit_payload", "find_groups", "find_members", "create_group", "set_root", "pause_group"),
     *("resume_group", "find_horizon", "count_own_jobs", "find_dependents", "find_oldest"),
-    *("lock_groups", "settle_groups", "end_jobs", "add_errors", "tell_jobs"),
-    *("take_group_keys", "keep_group_keys"),
+    *("lock_groups", "seize_groups", "seize_jobs", "settle_groups", "end_jobs", "add_errors"),
+    *("tell_jobs", "take_group_keys", "keep_group_keys"),
 }
 
 

@@ -89,8 +89,11 @@ class Grouping(Verbs):
         return await self._must_get(group_id)
 
     async def cancel_group(self, group_id: str, reason: str) -> Group:
+        async def do(work: Work) -> None:
+            work.cancel_group(group_id, reason)
+
         await self._must_get(group_id)
-        await self._transact(lambda work: work.cancel_group(group_id, reason))
+        await self._transact(do)
         return await self._must_get(group_id)
 
     async def _must_get(self, group_id: str) -> Group:

@@ -8,7 +8,7 @@ that vanishes between two statements means that the row is inserted again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -53,12 +53,15 @@ async def insert_rows(
     *,
     is_lenient: bool = False,
     is_callers: bool = False,
+    is_late: bool = False,
+    is_patient: bool = False,
 ) -> Insertion:
     """Insert rows inside a transaction. Members are not counted to their groups yet. `is_lenient`:
     a row that may not replace or follow its holder is dropped, instead of raising InvalidJob.
-    `is_callers`: the transaction is, and may last as long as the caller likes."""
+    `is_callers`: the transaction is, and may last as long as the caller likes. `is_late`: it has
+    locked jobs before. `is_patient`: it waits even then, because it cannot be done again."""
     inserter = _Inserter(executor, rows, now, is_lenient=is_lenient, is_callers=is_callers)
-    await inserter.insert_all()
+    await inserter.insert_all(is_late=is_late, is_patient=is_patient or is_callers)
     return inserter.insertion
 
 
@@ -88,6 +91,23 @@ async def _insert_one(
     return [to_inserted(one, "inserted") for one in found] or None
 
 
+async def lock_ahead(
+    executor: Executor, rows: Sequence[JobRow], *, leaving: Container[str]
+) -> set[str]:
+    """For who locks jobs before he inserts rows: the ids of jobs that these will want to replace,
+    to be locked with them. What else they will want to lock first is locked now. `leaving`: jobs
+    that end meanwhile."""
+    keyed = [row for row in rows if row.unique and row.on_conflict in ("replace", "follow")]
+    if not keyed:
+        return set()
+    found = await executor.fetch(sql("find_holders"), {"rows": as_json(keyed)})
+    in_groups = {row.id for row in keyed if row.group is not None and row.on_conflict == "follow"}
+    running = [row for row in found if JobState(row["state"]) not in UNCLAIMED]
+    if any(str(r["wanted_by"]) in in_groups and str(r["id"]) not in leaving for r in running):
+        await executor.fetch(sql("lock_following"), {})
+    return {str(row["id"]) for row in found if JobState(row["state"]) in UNCLAIMED}
+
+
 class _Inserter:
     def __init__(
         self,
@@ -106,6 +126,8 @@ class _Inserter:
         self._is_lenient = is_lenient
         self._is_callers = is_callers
         self._are_bounds_kept = are_bounds_kept
+        self._is_late = False
+        self._is_patient = True
 
     @property
     def unsettled(self) -> list[int]:
@@ -113,11 +135,14 @@ class _Inserter:
         outcomes = self.insertion.outcomes
         return [place for place, outcome in enumerate(outcomes) if outcome is None]
 
-    async def insert_all(self) -> None:
+    async def insert_all(self, *, is_late: bool, is_patient: bool) -> None:
+        self._is_late = is_late
+        self._is_patient = is_patient
         await self.settle_repeated()
         plain = [place for place in self.unsettled if not self._rows[place].unique]
         await self._settle_keys(plain)
         keys = Counter(_key(row) for row in self._rows)
+        self._is_late = True
         for _ in range(max(keys.values(), default=0) + _SPARE_ROUNDS):
             if not self.unsettled:
                 return
@@ -126,14 +151,17 @@ class _Inserter:
         if self.unsettled:
             raise StoreConflict("unique keys are taken and freed faster than they can be looked at")
 
-    async def insert(self, places: Iterable[int], *, as_followers: bool = False) -> None:
-        chosen = list(places)
+    async def insert(self, places: Iterable[int], followers: Iterable[int] = ()) -> None:
+        """Insert rows by one statement, some of them as followers of their keys."""
+        following = set(followers)
+        chosen = sorted({*places, *following})
         if not chosen:
             return
         found = await self._run(
             "insert_jobs",
             chosen,
-            as_followers=as_followers,
+            following,
+            are_bounds_kept="true" if self._are_bounds_kept else "false",
             are_drafted="true" if self._is_callers else "false",
         )
         by_id = {str(row["id"]): row for row in found}
@@ -143,8 +171,14 @@ class _Inserter:
                 self.insertion.outcomes[place] = to_inserted(row, "inserted")
                 if given.group is not None:
                     self.insertion.joined[given.group] += 1
-                if as_followers and given.unique is not None:
+                if place in following and given.unique is not None:
                     self.insertion.followed_keys.add(given.unique)
+
+    @property
+    def _has_keys(self) -> bool:
+        """Whether a row with a key was inserted."""
+        outcomes = zip(self._rows, self.insertion.outcomes, strict=True)
+        return any(row.unique and one and one.outcome == "inserted" for row, one in outcomes)
 
     async def _settle_known(self) -> None:
         """Rows whose id is already there were inserted before: by an earlier try, or twice."""
@@ -178,8 +212,9 @@ class _Inserter:
         key come in with those whose key is free, in the order given.
 
         An insert waits for whoever is just freeing its key, and if that one waits for a key of ours
-        neither gets on. So a holder that is seen is dealt with as it is; and rows are locked, to be
-        replaced, before the first key is taken, as everywhere."""
+        neither gets on. So a holder that is seen is dealt with as it is; rows are locked, to be
+        replaced, before the first key is taken, as everywhere; and all keys are taken by one
+        statement, in their order. Where another would be needed, all is done again."""
         by_key: defaultdict[tuple[str | None, str], list[int]] = defaultdict(list)
         for place in self.unsettled:
             if self._rows[place].unique is not None:
@@ -195,14 +230,24 @@ class _Inserter:
                     steps[step].append(place)
                     firsts[place] = first
                     break
-        await self._replace(steps["replace first"], as_followers=False)
-        await self._replace(steps["replace follower"], as_followers=True)
+        followers = steps["insert follower"]
         if steps["follow in group"]:
+            await self._lock_following()
+            holders_of = {place: firsts[place] for place in steps["follow in group"]}
+            followers += await self._choose_followers(holders_of)
+        if (followers or steps["insert first"]) and self._has_keys and not self._is_patient:
+            raise StoreConflict("a key was taken and freed while others were taken")
+        await self._replace(steps["replace first"], steps["replace follower"])
+        await self.insert([*plain, *steps["insert first"]], followers)
+
+    async def _lock_following(self) -> None:
+        """The lock comes before those on jobs. Who comes late gets it at once or not at all."""
+        if not self._is_late or self._is_patient:
             await self._executor.fetch(sql("lock_following"), {})
-        await self.insert(sorted([*plain, *steps["insert first"]]))
-        await self.insert(steps["insert follower"], as_followers=True)
-        for place in steps["follow in group"]:
-            await self._follow_in_group(place, firsts[place])
+            return
+        [found] = await self._executor.fetch(sql("seize_following"), {})
+        if not found["is_alone"]:
+            raise StoreConflict("somebody else makes members of groups followers just now")
 
     def _step(self, place: int, first: Row | None, follower: Row | None) -> str | None:
         """What is to be written for a row, or None: it has its outcome."""
@@ -229,17 +274,29 @@ class _Inserter:
             raise InvalidJob(reason)
         self.insertion.outcomes[place] = Inserted(self._rows[place].id, "dropped")
 
-    async def _follow_in_group(self, place: int, holder: Row | None) -> None:
-        """Insert a follower that is a member of a group, unless it would wait for itself. One at a
-        time, so that each look sees those before it."""
-        group = self._rows[place].group
-        if holder is None or group is None:
-            return
+    async def _choose_followers(self, holders: Mapping[int, Row | None]) -> list[int]:
+        """Those rows that may follow their holders as members of a group: not one that would wait
+        for itself, also by way of those chosen before it, which are not written yet."""
+        roots: dict[str, set[str]] = {}  # by group: who cannot end before a new member of it has
+        chosen: list[int] = []
+        edges: list[tuple[str, str]] = []  # who is followed, and in which group
+        for place, holder in holders.items():
+            group = self._rows[place].group
+            if holder is None or group is None:
+                continue
+            if group not in roots:
+                roots[group] = await self._find_dependents(group)
+            holder_id = str(holder["id"])
+            if holder_id in _all_roots(group, roots, edges):
+                self._refuse(place, following_itself(self._rows[place].unique, holder_id, group))
+            else:
+                chosen.append(place)
+                edges.append((holder_id, group))
+        return chosen
+
+    async def _find_dependents(self, group: str) -> set[str]:
         found = await self._executor.fetch(sql("find_dependents"), {"ids": as_json([group])})
-        if any(str(row["root"]) == str(holder["id"]) for row in found):
-            self._refuse(place, following_itself(self._rows[place].unique, holder["id"], group))
-        else:
-            await self.insert([place], as_followers=True)
+        return {str(row["root"]) for row in found}
 
     async def _find_holders(self, places: list[int]) -> dict[str, tuple[Row | None, Row | None]]:
         """The first one and the follower of the rows' keys, by the rows' ids."""
@@ -253,10 +310,11 @@ class _Inserter:
             holders[wanted_by] = (first, row) if row["is_follower"] else (row, follower)
         return holders
 
-    async def _replace(self, places: list[int], *, as_followers: bool) -> None:
+    async def _replace(self, firsts: list[int], followers: list[int]) -> None:
+        places = [*firsts, *followers]
         if not places:
             return
-        found = await self._run("replace_jobs", places, as_followers=as_followers)
+        found = await self._run("replace_jobs", places, followers)
         by_id = {str(row["wanted_by"]): row for row in found}
         for place in places:
             if row := by_id.get(self._rows[place].id):
@@ -264,13 +322,12 @@ class _Inserter:
                 self.insertion.ready_queues.add(row["queue"])
 
     async def _run(
-        self, name: str, places: list[int], *, as_followers: bool, **given: str
+        self, name: str, places: list[int], followers: Iterable[int], **given: str
     ) -> Sequence[Row]:
         values = {
             **given,
             "rows": self._as_json(places),
-            "as_followers": "true" if as_followers else "false",
-            "are_bounds_kept": "true" if self._are_bounds_kept else "false",
+            "followers": as_json([self._rows[place].id for place in followers]),
             "now": self._now,
         }
         return await self._executor.fetch(sql(name), values)
@@ -356,6 +413,21 @@ async def _add_events(
         "now": now,
     }
     await connection.fetch(add.numbered, *add.bind(values))
+
+
+def _all_roots(
+    group: str, roots: Mapping[str, set[str]], edges: Sequence[tuple[str, str]]
+) -> set[str]:
+    """The roots that wait for a group, and by way of `edges` for the groups of their followers."""
+    found: set[str] = set()
+    groups, looked_at = [group], set[str]()
+    while groups:
+        one = groups.pop()
+        if one not in looked_at:
+            looked_at.add(one)
+            found |= roots[one]
+            groups += [of for followed, of in edges if followed in roots[one]]
+    return found
 
 
 def _key(row: JobRow) -> tuple[str | None, str]:

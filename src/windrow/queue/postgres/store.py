@@ -173,7 +173,10 @@ class PostgresStore(
     async def _insert_in_rounds(self, rows: Sequence[JobRow]) -> list[Inserted]:
         async def do(work: Work) -> list[Inserted]:
             bounds = await find_bounds(work.executor, rows, is_locking=True)
-            insertion = await self._insert_on(work.executor, rows, left_out)
+            insertion = await self._insert_on(
+                work.executor, rows, left_out, is_patient=work.is_patient
+            )
+            work.groups_locked(row.group for row in rows if row.group is not None)
             work.ready_queues |= insertion.ready_queues
             work.followed_keys |= insertion.followed_keys
             inserted = insertion.all_outcomes()
@@ -221,13 +224,16 @@ class PostgresStore(
         left_out: frozenset[str],
         *,
         is_callers: bool = False,
+        is_patient: bool = False,
     ) -> Insertion:
         """Insert all rows but those left out. Raises Overfull, with more of these. Those with a
         group key come last: see `keying`."""
         now = self.clock.now()
         plain, keyed = split(rows)
         kept = [row for row in plain if row.id not in left_out]
-        insertion = await insert_rows(executor, kept, now, is_callers=is_callers)
+        insertion = await insert_rows(
+            executor, kept, now, is_callers=is_callers, is_patient=is_patient
+        )
         repeated, late = await find_repeated(executor, keyed)
         named = groups_named(kept, insertion.all_outcomes())
         named += groups_of(late) - set(named)

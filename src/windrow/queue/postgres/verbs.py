@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import count
 from typing import Any, TypeVar
 
 from windrow.clock import Clock
 from windrow.queue.notifying import Notifier
 from windrow.queue.postgres.claiming import Claimer
-from windrow.queue.postgres.connection import Database
+from windrow.queue.postgres.connection import TRIES, Database
 from windrow.queue.postgres.rows import Row, sql
 from windrow.queue.postgres.work import Work
 from windrow.queue.transactions import Executor
@@ -31,8 +32,10 @@ class Verbs:
     async def _transact(self, do: Callable[[Work], Awaitable[T]]) -> T:
         """Do the work in a transaction and settle what follows from it."""
 
+        tries = count(1)
+
         async def once(executor: Executor) -> tuple[T, Work]:
-            work = Work(executor, self.clock.now())
+            work = Work(executor, self.clock.now(), is_patient=next(tries) == TRIES)
             result = await do(work)
             await work.settle()
             return result, work

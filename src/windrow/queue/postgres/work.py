@@ -4,8 +4,10 @@ Verbs note what follows from their changes while they go: members that came to o
 keys that were freed, groups whose root ended badly. `settle` pays it all, in a loop, because the
 end of a group may end its root, which may be a member of another group.
 
-Lock order, everywhere: job rows in the order of their ids and unique keys first, then groups, the
+Lock order, everywhere: job rows in the order of their ids, then unique keys, then groups, the
 newest first. So the end of an inner group, which goes on to the one around it, keeps to the order.
+What is needed out of it, as the root of a group that ends, is not waited for: it is seized, or all
+is done again from the start. docs/decisions/0012-lock-order.md has the whole of it.
 New jobs with a group key, for which nobody waits, are inserted when their group is locked.
 """
 
@@ -88,7 +90,11 @@ class Delta:
 
 
 class Work:
-    def __init__(self, executor: Executor, now: datetime | None) -> None:
+    def __init__(
+        self, executor: Executor, now: datetime | None, *, is_patient: bool = False
+    ) -> None:
+        """`is_patient`: what is needed out of the lock order is waited for, because the transaction
+        cannot be done again."""
         self.now = now
         self.executor = executor
         self.ready_queues: set[str] = set()  # where jobs became claimable, behind a claim's floor
@@ -96,8 +102,12 @@ class Work:
         self.followed_keys: set[str] = set()  # that have a new follower
         self._deltas: dict[str, Delta] = {}
         self._freed_keys: set[str] = set()
+        self.is_patient = is_patient
         self._orphaned: dict[str, str] = {}  # groups whose root ended badly, and why
+        self._falling: dict[str, str] = {}  # groups whose members are cancelled, and why
+        self._cancelled: set[str] = set()  # members of these that were cancelled or told to stop
         self._waiting: dict[str, str] = {}  # roots that wait now, and their groups
+        self._held: set[str] = set()  # groups that are locked
 
     async def run(self, name: str, /, **values: Any) -> Sequence[Row]:
         """Run a statement; `now` is given to each that asks for it."""
@@ -116,6 +126,9 @@ class Work:
             delta = self.group(group_id)
             delta.members += count
             delta.pending += count
+
+    def groups_locked(self, ids: Iterable[str]) -> None:
+        self._held.update(ids)
 
     def key_freed(self, unique_key: str | None) -> None:
         if unique_key is not None:
@@ -185,15 +198,19 @@ class Work:
 
     async def settle(self) -> None:
         """Do all that follows. Called once, before the transaction commits."""
-        while self._freed_keys or self._orphaned or self._waiting or self._deltas:
+        while self._freed_keys or self._orphaned or self._groups_to_settle():
             await self._hand_on_places()
             await self._settle_groups()
 
+    def _groups_to_settle(self) -> set[str]:
+        return {*self._deltas, *self._falling, *self._waiting.values()}
+
     async def _hand_on_places(self) -> None:
-        while self._freed_keys or self._orphaned or self._waiting:
+        """What takes no lock on groups, and is to be done before keys are taken by new jobs."""
+        await self._end_waiting_roots(await self._find_groups(self._waiting.values()))
+        while self._freed_keys or self._orphaned:
             await self._promote_followers()
             await self._cancel_orphaned()
-            await self._end_waiting_roots()
 
     async def _promote_followers(self) -> None:
         if not self._freed_keys:
@@ -202,59 +219,94 @@ class Work:
         for row in await self.run("promote_followers", keys=keys, limit=_ALL):
             self.ready_queues.add(row["queue"])
 
+    def cancel_group(self, group_id: str, reason: str) -> None:
+        self._orphaned.setdefault(group_id, reason)
+
     async def _cancel_orphaned(self) -> None:
         orphaned, self._orphaned = self._orphaned, {}
-        for group_id, reason in orphaned.items():
-            await self.cancel_group(group_id, reason)
+        running = await self._find_groups(orphaned)
+        new = {i: orphaned[i] for i, row in running.items() if i not in self._falling}
+        self._falling |= {i: reason for i, reason in new.items() if _is_running(running[i])}
+        await self._cancel_members({i: r for i, r in new.items() if i in self._falling})
 
-    async def cancel_group(self, group_id: str, reason: str) -> None:
-        """Cancel a group's members. Those that came while we went for its lock are seen by the
-        second look, after which no more can come."""
-        if not _is_running(await self.run("find_groups", ids=[group_id])):
-            return
-        await self._cancel_members(group_id, reason)
-        if not _is_running(await self.lock_groups([group_id])):
-            return
-        self.group(group_id).cancel_reason = reason
-        await self._cancel_members(group_id, reason)
+    async def _cancel_members(self, reasons: Mapping[str, str]) -> None:
+        """Cancel those members of groups that are there, if it was not done before."""
+        members = await self.run("find_members", ids=list(reasons)) if reasons else ()
+        found = {str(row["id"]): reasons[str(row["group_id"])] for row in members}
+        found = {i: reason for i, reason in found.items() if i not in self._cancelled}
+        await self._lock_jobs(found)
+        for reason in sorted(set(found.values())):
+            await self.cancel_jobs([i for i, why in found.items() if why == reason], reason)
+        self._cancelled.update(found)
 
-    async def _cancel_members(self, group_id: str, reason: str) -> None:
-        members = [str(row["id"]) for row in await self.run("find_members", ids=[group_id])]
-        await self.cancel_jobs(members, reason)
+    async def _lock_jobs(self, ids: Iterable[str]) -> None:
+        """Lock jobs; without waiting if that is against the order."""
+        is_late = bool(self._held) and not self.is_patient
+        wanted = sorted(ids)
+        if wanted:
+            await self.run("seize_jobs" if is_late else "lock_jobs", ids=wanted)
 
-    async def lock_groups(self, ids: Iterable[str]) -> Sequence[Row]:
-        return await self.run("lock_groups", ids=as_json(sorted(ids)))
+    async def lock_groups(self, ids: Iterable[str]) -> dict[str, Row]:
+        """Lock groups, with all that are to be settled; without waiting if others are locked that
+        come after them in the order."""
+        wanted = {*ids, *self._groups_to_settle()}
+        new = wanted - self._held
+        is_late = bool(self._held and new) and max(new) > min(self._held) and not self.is_patient
+        self._held |= wanted
+        name = "seize_groups" if is_late else "lock_groups"
+        return {str(row["id"]): row for row in await self.run(name, ids=as_json(sorted(wanted)))}
 
-    async def _end_waiting_roots(self) -> None:
-        """Roots that began to wait for a group that had ended before. Under the group's lock:
-        either we see its end here, or the one who ends it sees the root waiting."""
-        if not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, {}
-        groups = {str(row["id"]): row for row in await self.lock_groups(set(waiting.values()))}
+    async def _find_groups(self, ids: Iterable[str]) -> dict[str, Row]:
+        wanted = sorted(set(ids))
+        found = await self.run("find_groups", ids=wanted) if wanted else ()
+        return {str(row["id"]): row for row in found}
+
+    async def _end_waiting_roots(self, groups: Mapping[str, Row]) -> None:
+        """Roots that began to wait for a group that had ended before."""
         over = [
-            Ending(root, JobState.COMPLETED)
-            for root, group_id in waiting.items()
+            root
+            for root, group_id in self._waiting.items()
             if group_id not in groups or groups[group_id]["state"] != "active"
         ]
-        await self.end_jobs(over, (JobState.WAITING,))
+        for root in over:
+            del self._waiting[root]
+        await self.end_jobs([Ending(i, JobState.COMPLETED) for i in over], (JobState.WAITING,))
 
     async def _settle_groups(self) -> None:
+        if self._falling or self._waiting:
+            await self._settle_locked()
         if not self._deltas:
             return
+        if self._held:
+            await self.lock_groups(())
         deltas, self._deltas = self._deltas, {}
+        self._held.update(deltas)
         ended = await settle_groups(self.executor, deltas.values(), self.now)
-        roots = [row for row in ended if row["root"] is not None]
-        await self.end_jobs(
-            [
-                Ending(str(row["root"]), JobState(row["state"]), error=row["cancel_reason"])
-                for row in roots
-            ],
-            (JobState.WAITING,),
-        )
+        await self._end_roots([row for row in ended if row["root"] is not None])
         for row in ended:
             if row["finish_job"] is not None:
                 await self._insert_finish_job(row["finish_job"])
+
+    async def _settle_locked(self) -> None:
+        """What is to be decided under a group's lock. A root that waits: either we see the group's
+        end here, or the one who ends it sees the root waiting. Members that came to a group while
+        it was being cancelled are seen now, and after that no more can come."""
+        groups = await self.lock_groups(())
+        await self._end_waiting_roots(groups)
+        self._waiting.clear()
+        falling, self._falling = self._falling, {}
+        running = {i: r for i, r in falling.items() if i in groups and _is_running(groups[i])}
+        for group_id, reason in running.items():
+            self.group(group_id).cancel_reason = reason
+        await self._cancel_members(running)
+
+    async def _end_roots(self, groups: Sequence[Row]) -> None:
+        roots = [
+            Ending(str(row["root"]), JobState(row["state"]), error=row["cancel_reason"])
+            for row in groups
+        ]
+        await self._lock_jobs(ending.id for ending in roots)
+        await self.end_jobs(roots, (JobState.WAITING,))
 
     async def _insert_finish_job(self, text: str) -> None:
         await self.insert_follow_ups([read_row(text)])
@@ -276,20 +328,29 @@ class Work:
         are locked after that; if one is closed then, or too full, it is done again."""
         plain, keyed = split(rows)
         repeated, late = await find_repeated(self.executor, keyed)
-        closed: set[str | None] = set()
+        closed: set[str | None] = {*self._falling}
         left_out: frozenset[str] = frozenset()
         while True:
             kept = [row for row in plain if row.group not in closed and row.id not in left_out]
             wanted = groups_of(kept)
+            before = set(self._held)
             if wanted:
                 await self.executor.fetch(_SAVE, {})
-            insertion = await insert_rows(self.executor, kept, self.now, is_lenient=True)
+            insertion = await insert_rows(
+                self.executor,
+                kept,
+                self.now,
+                is_lenient=True,
+                is_late=True,
+                is_patient=self.is_patient,
+            )
             taking = await self._lock_open(wanted | groups_of(late))
             rooms = rooms_of(taking.values(), self._joined_with(insertion))
             surplus = find_surplus(kept, insertion, rooms)
             if wanted <= taking.keys() and not surplus:
                 break
             await self.executor.fetch(_UNDO, {})
+            self._held = before
             closed |= wanted - taking.keys()
             left_out |= surplus
         if len(kept) == len(rows):
@@ -314,18 +375,13 @@ class Work:
         """Those groups that take more members, locked now with all that will be settled."""
         if not ids:
             return {}
-        return {
-            str(row["id"]): row
-            for row in await self.lock_groups(ids | set(self._deltas))
-            if str(row["id"]) in ids
-            and row["state"] == "active"
-            and not row["is_cancelled"]
-            and self.group(row["id"]).cancel_reason is None
-        }
+        locked = await self.lock_groups(ids)
+        taking = {i: locked[i] for i in ids if i in locked and i not in self._falling}
+        return {i: row for i, row in taking.items() if _is_running(row)}
 
 
-def _is_running(found: Sequence[Row]) -> bool:
-    return any(row["state"] == "active" and not row["is_cancelled"] for row in found)
+def _is_running(group: Row) -> bool:
+    return group["state"] == "active" and not group["is_cancelled"]
 
 
 async def settle_groups(

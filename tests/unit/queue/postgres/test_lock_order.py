@@ -3,6 +3,7 @@
 A deadlock is retried and loses nothing, but it costs a second (`deadlock_timeout`) before the
 server breaks it. Here workers end runs of several groups and hand on jobs with unique keys,
 producers add jobs with the same keys to the same groups, and somebody changes many jobs at once.
+docs/decisions/0012-lock-order.md has the order, and what is done out of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from tests.builders import boom, finish_of, make_group, row, wish
+from tests.builders import add, boom, claim, completion, finish_of, make_group, row, wish
 from windrow.clock import Clock
 from windrow.queue.job import JobState
 from windrow.queue.postgres.store import PostgresStore
@@ -78,6 +79,77 @@ async def test_busy_workers_and_producers_do_not_deadlock(
         await store.close()
 
     assert deadlocks(url) == 0
+
+
+async def test_the_end_of_a_group_does_not_wait_for_who_has_its_root(
+    make_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The root is needed after the group, against the order: so nothing is held meanwhile."""
+    has_let_go = asyncio.Event()
+
+    def pause(least: float, most: float) -> float:
+        has_let_go.set()
+        return most
+
+    monkeypatch.setattr("windrow.queue.postgres.connection.random.uniform", pause)
+    url = make_database()
+    store = await PostgresStore.open(url, clock=Clock())
+    await store.migrate()
+    root = await add(store, "root")
+    [run] = await claim(store, 1)
+    group = await make_group(store, root=root)
+    await add(store, group=group.id)
+    await store.finish_jobs([completion(run)])
+    [member] = await claim(store, 1)
+    async with await psycopg.AsyncConnection.connect(url) as other:
+        await other.execute("SELECT FROM windrow.job_live WHERE id = %s FOR UPDATE", [root])
+        ending = asyncio.create_task(store.finish_jobs([completion(member)]))
+        async with asyncio.timeout(20):
+            await has_let_go.wait()
+        await other.execute("SELECT FROM windrow.job_group WHERE id = %s FOR UPDATE", [group.id])
+        await other.commit()
+    await ending
+    ended = await store.get_jobs([root])
+    assert ended[root].state is JobState.COMPLETED
+    await store.close()
+    assert deadlocks(url) == 0
+
+
+async def test_a_group_is_cancelled_beside_who_changes_its_members(
+    make_database: Callable[[], str],
+) -> None:
+    """Its members are locked in the order of their ids, whether they run or not."""
+    url = make_database()
+    store = await PostgresStore.open(url, clock=Clock())
+    await store.migrate()
+    group = await make_group(store)
+    running = await add(store, group=group.id, priority=9)
+    waiting = await add(store, group=group.id)
+    await claim(store, 1)
+    async with await psycopg.AsyncConnection.connect(url) as other:
+        lock = "SELECT FROM windrow.job_live WHERE id = %s FOR UPDATE"
+        await other.execute(lock, [running])
+        cancelling = asyncio.create_task(store.cancel_group(group.id, "enough"))
+        await _until_blocked(url)
+        await other.execute(lock, [waiting])
+        await other.commit()
+    await cancelling
+    await store.close()
+    assert deadlocks(url) == 0
+
+
+async def _until_blocked(url: str) -> None:
+    """Until somebody waits for a lock in the database."""
+    query = (
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    async with (
+        asyncio.timeout(20),
+        await psycopg.AsyncConnection.connect(url, autocommit=True) as db,
+    ):
+        while (await (await db.execute(query)).fetchone()) == (0,):
+            await asyncio.sleep(0.01)
 
 
 def deadlocks(url: str) -> int:

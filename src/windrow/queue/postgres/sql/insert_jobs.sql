@@ -1,14 +1,17 @@
 -- Insert new jobs that collide with no live one; the others are left out. No finished job is looked at.
--- :rows JSON array of JobRow; :as_followers 'true' makes them held followers of their unique keys;
--- :are_bounds_kept 'true' if the depth of bounded queues is looked after by the caller; else nothing
--- is inserted when one is among them; :now or null. Jobs with limits are held, without a look at
--- these: a limit is never locked by an insert. :are_drafted 'true' if the transaction is a caller's,
--- whose events are numbered when it commits. Returns id, seq, queue, group_id, state, run_at, created_at of those inserted.
+-- :rows JSON array of JobRow; :followers JSON array of the ids of those that are to be held followers
+-- of their unique keys; :are_bounds_kept 'true' if the depth of bounded queues is looked after by the
+-- caller; else nothing is inserted when one is among them; :now or null. Jobs with limits are held,
+-- without a look at these: a limit is never locked by an insert. :are_drafted 'true' if the
+-- transaction is a caller's, whose events are numbered when it commits.
+-- Returns id, seq, queue, group_id, state, run_at, created_at of those inserted.
 -- Every parameter is text, so that each driver a caller may bring binds it alike. `seq` is taken in
 -- the order given; rows are inserted in the order of their keys, so that two batches with the same
 -- keys wait for each other and never deadlock. A JSON null comes out of the record as SQL's NULL.
 WITH given AS MATERIALIZED (
     SELECT row.*,
+           row.id IN (SELECT value::uuid FROM json_array_elements_text(:followers::text::json))
+               AS is_follower,
            nextval('windrow.job_seq') AS seq,
            clock.now,
            coalesce(row.run_at, clock.now + coalesce(row.delay, 0) * interval '1 second') AS due_at
@@ -26,19 +29,19 @@ inserted AS (
         lease_seconds, retention_seconds, tenant, group_id, unique_key, is_cleaned, is_follower,
         limit_keys, max_hold_seconds)
     SELECT id, seq, queue, kind,
-           CASE WHEN :as_followers::text::boolean THEN 'held'
+           CASE WHEN is_follower THEN 'held'
                 WHEN due_at > now THEN 'scheduled'
                 WHEN limits <> '{}' THEN 'held'
                 ELSE 'ready' END,
            priority, due_at, now, max_attempts, max_crashes, lease_seconds,
            retention_seconds, tenant, "group", "unique", is_cleaned,
-           :as_followers::text::boolean, nullif(limits, '{}'), max_hold_seconds
+           is_follower, nullif(limits, '{}'), max_hold_seconds
       FROM given
      WHERE :are_bounds_kept::text::boolean OR NOT EXISTS (
                SELECT FROM windrow.queue AS bounded
                 WHERE bounded.max_depth IS NOT NULL
                   AND bounded.name IN (SELECT queue FROM given))
-     ORDER BY "unique", tenant, seq
+     ORDER BY "unique", tenant, is_follower, seq
         ON CONFLICT DO NOTHING
     RETURNING id, seq, queue, kind, tenant, group_id, state, run_at, created_at
 ),

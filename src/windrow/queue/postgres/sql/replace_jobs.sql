@@ -1,10 +1,13 @@
 -- Overwrite the unclaimed holders of unique keys with new contents, in place: id, seq, created_at
--- and history stay; steps of earlier runs, made from the former contents, do not. :rows JSON array of JobRow, one per key; :as_followers 'true' replaces the
--- followers of the keys and leaves them held; :now or null. Returns for each the new job's id
--- (wanted_by), and id, seq, queue, state, run_at, created_at of the job that was overwritten.
--- Rows are locked in the order of their ids.
+-- and history stay; steps of earlier runs, made from the former contents, do not. :rows JSON array of
+-- JobRow, one per key; :followers JSON array of the ids of those that replace the follower of their
+-- key, which stays held; :now or null. Returns for each the new job's id (wanted_by), and id, seq,
+-- queue, state, run_at, created_at of the job that was overwritten. Rows are locked in the order of
+-- their ids.
 WITH given AS MATERIALIZED (
     SELECT row.*,
+           row.id IN (SELECT value::uuid FROM json_array_elements_text(:followers::text::json))
+               AS is_follower,
            clock.now,
            coalesce(row.run_at, clock.now + coalesce(row.delay, 0) * interval '1 second') AS due_at
       FROM (SELECT coalesce(:now::text::timestamptz, statement_timestamp()) AS now) AS clock,
@@ -23,14 +26,13 @@ found AS MATERIALIZED (
              FROM windrow.job_live AS live
             WHERE live.unique_key = given."unique"
               AND live.tenant IS NOT DISTINCT FROM given.tenant
-              AND live.is_follower = :as_followers::text::boolean
+              AND live.is_follower = given.is_follower
            OFFSET 0) AS job
 ),
 locked AS MATERIALIZED (
-    SELECT id, queue, state, unique_key, tenant, group_id
+    SELECT id, queue, state, unique_key, tenant, group_id, is_follower
       FROM windrow.job_live
      WHERE id = ANY (ARRAY(SELECT id FROM found))
-       AND is_follower = :as_followers::text::boolean
        AND state IN ('scheduled', 'held', 'paused', 'ready')
      ORDER BY id
        FOR UPDATE
@@ -40,6 +42,7 @@ holder AS MATERIALIZED (
       FROM given
       JOIN locked ON locked.unique_key = given."unique"
                  AND locked.tenant IS NOT DISTINCT FROM given.tenant
+                 AND locked.is_follower = given.is_follower
                  AND locked.group_id IS NOT DISTINCT FROM given."group"
 ),
 replaced AS (
