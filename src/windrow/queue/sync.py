@@ -74,7 +74,8 @@ class Blocking:
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)
         if inspect.iscoroutinefunction(value):
-            return self._blocking(value)
+            blocking = self.__dict__[name] = self._blocking(value)  # found at once the next time
+            return blocking
         if name == "events":
             return self._reading(value)
         return value
