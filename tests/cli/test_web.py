@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import UNKNOWN_ID
 from tests.cli.conftest import Read, Windrow
 from tests.web.conftest import own_kinds, site, site_server  # noqa: F401
 from tests.web.crawling import LOOPBACK
@@ -24,6 +26,8 @@ from windrow.cli.web_progress import ProgressLine, describe
 from windrow.ingest.web.scope import CrawlOptions
 from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.web.mapping import MapOptions
+from windrow.queue.ids import new_id
+from windrow.queue.records import WorkerRow
 from windrow.services.attending import Pace, attend
 from windrow.services.web import start_scrape
 from windrow.settings import Settings
@@ -59,25 +63,25 @@ def test_scrape_that_fails_says_why_and_exits_with_1(windrow: Windrow, small: Si
     assert small.hits == {}
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["crawl"], "give a URL"),
-        (["crawl", "https://example.org", "--resume", "0190a0b0"], "give a URL"),
-        (["crawl", "https://example.org", "--limit", "0"], "limit"),
-        (["crawl", "https://example.org", "--include-paths", "("], "includePaths"),
-        (["crawl", "https://example.org", "--format", "papyrus"], "papyrus"),
-        (["scrape", "http://"], "no address"),
-        (["scrape", "https://example.org", "--set", "depth=1"], "depth"),
-        (["batch", "https://example.org", "nonsense"], "nonsense"),
-    ],
-)
-def test_what_cannot_be_asked_for_is_refused_with_2(
-    windrow: Windrow, words: list[str], told: str
-) -> None:
-    printed = windrow(*words)
-    assert (printed.returncode, printed.stdout) == (2, "")
-    assert told in printed.stderr
+REFUSED = [
+    (["crawl"], "give a URL"),
+    (["crawl", "https://example.org", "--resume", "0190a0b0"], "give a URL"),
+    (["crawl", "https://example.org", "--limit", "0"], "limit"),
+    (["crawl", "https://example.org", "--include-paths", "("], "includePaths"),
+    (["crawl", "https://example.org", "--format", "papyrus"], "papyrus"),
+    (["scrape", "http://"], "no address"),
+    (["scrape", "https://example.org", "--set", "depth=1"], "depth"),
+    (["scrape", "https://example.org", "--header", "nonsense"], "NAME:VALUE"),
+    (["batch", "https://example.org", "nonsense"], "nonsense"),
+]
+
+
+def test_what_cannot_be_asked_for_is_refused_with_2(windrow: Windrow) -> None:
+    for words, told in REFUSED:
+        printed = windrow(*words)
+        assert (printed.returncode, printed.stdout) == (2, ""), words
+        assert told in printed.stderr
+    assert windrow("crawl", "--resume", UNKNOWN_ID).returncode == 1
     assert windrow("jobs", "list", "--json").stdout.strip() == "[]"
 
 
@@ -195,9 +199,33 @@ async def test_nobody_works_here_while_another_worker_does(store_url: str, small
         await working
 
 
-def test_progress_shows_pages_rate_failures_and_the_time_left(
-    windrow: Windrow, read: Read, small: Site
-) -> None:
+async def test_a_worker_that_was_killed_is_not_waited_for(store_url: str, small: Site) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    async with Queue.open(store_url) as queue:
+        host = socket.gethostname()
+        killed = WorkerRow(new_id(), "killed", host, ended.pid, None, None, concurrency=10)
+        await queue.store.register_worker(killed, 600)
+    settings = Settings(database_url=store_url, allow_hosts="127.0.0.0/8")
+    async with attend(settings) as attendance:
+        job = await start_scrape(attendance.queue, f"{small.url}/a")
+        assert (await attendance.wait(job.id)).result is not None
+
+
+def test_help_loads_nothing_that_fetches_or_converts() -> None:
+    heavy = ["aiohttp", "selectolax", "html_to_markdown", "kreuzberg", "playwright", "protego"]
+    code = (
+        "import sys\nfrom windrow.cli.main import app\n"
+        "app(['--help'], standalone_mode=False)\n"
+        f"print([one for one in {heavy} if one in sys.modules])"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.splitlines()[-1] == "[]"
+
+
+def test_progress_shows_pages_rate_failures_and_the_time_left() -> None:
     class Crawl:
         completed, failed, pending = 30, 2, 90
 

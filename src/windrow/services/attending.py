@@ -6,7 +6,9 @@ next.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import socket
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -17,6 +19,7 @@ from windrow.errors import JobNotFound
 from windrow.pipelines.web.payloads import FINISH, QUEUE, SCRAPE
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
+from windrow.queue.records import WorkerInfo
 from windrow.services.jobs import open_queue
 from windrow.services.web import Crawl, get_crawl
 from windrow.services.working import open_web_handlers
@@ -158,7 +161,21 @@ class _Helper:
             return  # another worker will do it, or has
 
     async def _others_work(self) -> bool:
-        return any(one.takes(QUEUE, SCRAPE) for one in await self._queue.workers())
+        workers = await self._queue.workers()
+        return any(one.takes(QUEUE, SCRAPE) and _may_live(one) for one in workers)
+
+
+def _may_live(worker: WorkerInfo) -> bool:
+    """One that was killed is believed alive for a while; of our own machine we know better."""
+    if worker.host != socket.gethostname():
+        return True
+    try:
+        os.kill(worker.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # somebody else's
+    return True
 
 
 @contextmanager
