@@ -5,6 +5,7 @@ The tree is changed in place; what is asked of the page as it was must be asked 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
@@ -19,10 +20,7 @@ FEW_CHARACTERS = 80
 NEVER_SEEN = """
     script, style, link, meta, head, template, canvas, embed, svg, datalist, source, track
 """
-HIDDEN = """
-    [hidden]:not([hidden='until-found']), [style*='display:none' i], [style*='display: none' i],
-    [style*='visibility:hidden' i], [style*='visibility: hidden' i], [aria-hidden='true']
-"""
+MAY_BE_HIDDEN = "[hidden], [style], [aria-hidden='true']"
 # Where one of these is inside, a script would show it again: it is the page itself.
 CONTENT_INSIDE = "main, article, h1, [role='main']"
 ADVERTISEMENTS = """
@@ -32,17 +30,31 @@ ADVERTISEMENTS = """
     [aria-label='Sponsored' i], iframe[src*='doubleclick.net'],
     iframe[src*='googlesyndication.com']
 """
+# In the source of every page that one of the selectors above finds something in.
+_TRACES_OF_ADVERTISEMENTS = (
+    "ads",
+    "dvert",
+    "ad-",
+    "taboola",
+    "outbrain",
+    "ponsored",
+    "doubleclick",
+)
+_HIDDEN_STYLE = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 TRACKING_IMAGES = "img[width='1'][height='1'], img[width='0'], img[height='0']"
 
 
-def clean(page: LexborHTMLParser, options: ScrapeOptions) -> None:
-    """Takes out what is never shown, and what `excludeTags` names."""
-    _open_shadow_roots(page)
+def clean(page: LexborHTMLParser, text: str, options: ScrapeOptions) -> None:
+    """Takes out what is never shown, and what `excludeTags` names. `text` is the page's source."""
+    if "shadowroot" in text:
+        _open_shadow_roots(page)
     remove(page.css(NEVER_SEEN))
-    remove(node for node in page.css(HIDDEN) if not _is_the_page(node))
+    remove([node for node in page.css(MAY_BE_HIDDEN) if _is_hidden(node)])
     _settle_noscript(page)
-    remove(page.css(TRACKING_IMAGES))
-    if options.block_ads:
+    # Selectors are tried on every element; a look at the source first saves most pages from that.
+    if "width" in text:
+        remove(page.css(TRACKING_IMAGES))
+    if options.block_ads and any(one in text for one in _TRACES_OF_ADVERTISEMENTS):
         remove(page.css(ADVERTISEMENTS))
     for selector in options.exclude_tags:
         remove(select(page, selector, "excludeTags"))
@@ -79,8 +91,15 @@ def show_late_images(page: LexborHTMLParser, resolve: Resolve) -> None:
             node.attrs["src"] = resolve(source)
 
 
-def _is_the_page(node: LexborNode) -> bool:
-    return node.css_first(CONTENT_INSIDE) is not None
+def _is_hidden(node: LexborNode) -> bool:
+    attributes = node.attributes
+    if not (
+        attributes.get("hidden", "until-found") != "until-found"
+        or attributes.get("aria-hidden") == "true"
+        or _HIDDEN_STYLE.search(attributes.get("style") or "")
+    ):
+        return False
+    return node.css_first(CONTENT_INSIDE) is None
 
 
 def _open_shadow_roots(page: LexborHTMLParser) -> None:

@@ -5,11 +5,13 @@ A name is a whole class or id, compared without case: `sidebar` is not `layout-w
 
 from __future__ import annotations
 
-# Elements and roles that frame a page, wherever they are.
+# Elements that frame a page, wherever they are, and those that say of themselves that they do.
 FRAMES = """
-    nav, dialog, menu, header, footer, aside, form[role='search'], [role='navigation'],
-    [role='banner'], [role='contentinfo'], [role='search'], [role='menu'], [role='menubar'],
-    [role='toolbar'], [role='dialog'], [role='alertdialog'], [role='tooltip'], [aria-modal='true']
+    nav, dialog, menu, header, footer, aside, [aria-modal='true'], span.mw-editsection,
+    span.sr-only, span.visually-hidden, span.screen-reader-text
+"""
+_ROLES_OF_FRAMES = """
+    navigation banner contentinfo search menu menubar toolbar dialog alertdialog tooltip
 """
 
 _NAMES_OF_FRAMES = """
@@ -62,5 +64,6 @@ MAIN_PARTS = (
     """,
 )
 
+FRAME_ROLES = frozenset(_ROLES_OF_FRAMES.split())
 FRAME_NAMES = frozenset(_NAMES_OF_FRAMES.split())
 CALLOUT_NAMES = frozenset(_NAMES_OF_CALLOUTS.split())

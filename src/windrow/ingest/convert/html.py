@@ -31,13 +31,15 @@ from windrow.ingest.options import AttributeSelector, ScrapeOptions
 def convert_html(resource: Resource, options: ScrapeOptions) -> Document:
     """The formats that a page has by itself; those that need a browser or a model come later."""
     text = resource.text()
-    page = write_frames(LexborHTMLParser(tame(text)))
+    page = LexborHTMLParser(tame(text))
+    if "frameset" in text.lower():
+        page = write_frames(page)
     resolve = resolver(page, resource.final_url)
     document = _describe(page, resource, options, resolve)
     if options.wants("rawHtml"):
         document.raw_html = text
     if options.wants("html") or options.wants_markdown:
-        _write(document, page, options, resolve)
+        _write(document, page, text, options, resolve)
     return document
 
 
@@ -75,10 +77,11 @@ def _values(page: LexborHTMLParser, wanted: AttributeSelector) -> AttributeValue
 
 
 def _write(
-    document: Document, page: LexborHTMLParser, options: ScrapeOptions, resolve: Resolve
+    document: Document, page: LexborHTMLParser, text: str, options: ScrapeOptions, resolve: Resolve
 ) -> None:
-    write_formulas(page)
-    clean(page, options)
+    if "math" in text or "katex" in text:
+        write_formulas(page)
+    clean(page, text, options)
     parts = _parts(page, options, document.title or "")
     show_late_images(page, resolve)
     if options.wants("html"):

@@ -14,6 +14,7 @@ from windrow.ingest.convert.cleaning import remove
 from windrow.ingest.convert.framing import (
     CALLOUT_NAMES,
     FRAME_NAMES,
+    FRAME_ROLES,
     FRAMES,
     MAIN_PARTS,
     TRIMMINGS,
@@ -41,7 +42,7 @@ _NAMED_ELEMENTS = (
             "form",
         )
     )
-    + ", a[class], span[class]"
+    + ", a[class]"
 )
 
 
@@ -77,9 +78,13 @@ def _is_in(heading: LexborNode, title: str) -> bool:
 
 def _remove_frames(page: LexborHTMLParser, body: LexborNode) -> None:
     most = len(body.text()) * MAX_FRAME_SHARE
-    for node in [*page.css(FRAMES), *_named_frames(page)]:
+    for node in [*page.css(FRAMES), *_frames_by_role(page), *_named_frames(page)]:
         if _frames(node) and len(node.text()) <= most:
             remove([node])
+
+
+def _frames_by_role(page: LexborHTMLParser) -> list[LexborNode]:
+    return [node for node in page.css("[role]") if node.attributes["role"] in FRAME_ROLES]
 
 
 def _named_frames(page: LexborHTMLParser) -> list[LexborNode]:
@@ -125,14 +130,12 @@ def _is_inside(node: LexborNode, tags: tuple[str, ...]) -> bool:
 
 
 def _find_main_part(body: LexborNode) -> LexborNode:
-    """The smallest part that the page names and that holds nearly all of the text."""
-    total = len(body.text(strip=True))
+    """The part that the page names, if it holds enough of the text; otherwise all of it."""
+    total = len(body.text())
     for selector in MAIN_PARTS:
-        parts = body.css(selector)
-        if not parts:
-            continue
-        largest = max(parts, key=lambda part: len(part.text(strip=True)))
-        if len(largest.text(strip=True)) >= total * MIN_SHARE:
+        parts = [(len(part.text()), part) for part in body.css(selector)]
+        length, largest = max(parts, key=lambda found: found[0], default=(0, body))
+        if parts and length >= total * MIN_SHARE:
             return largest
     return body
 

@@ -15,6 +15,7 @@ from windrow.ingest.convert.cleaning import remove
 
 # How far above a listing its language may be written.
 LANGUAGE_DEPTH = 3
+CARD_DEPTH = 4  # how far above its heading the link of a card is looked for
 LANGUAGE_ATTRIBUTES = ("data-lang", "data-language")
 # Other names of languages, and of none.
 LANGUAGES = {
@@ -39,8 +40,6 @@ _LANGUAGE = re.compile(
 _TEX_WRAPPER = re.compile(r"^\{\\(?:display|text)style\s*(.*)\}$", re.DOTALL)
 _DELIMITED = re.compile(r"\s*\\([\[(])(.*)\\[\])]\s*", re.DOTALL)
 _POWER = re.compile(r"[-+−]?(?:\d{1,6}|[a-zA-Z])")
-_HEADINGS_TO_THEMSELVES = ", ".join(f"h{level} a[href^='#']" for level in range(1, 7))
-_HEADINGS_IN_LINKS = ", ".join(f"a[href] h{level}" for level in range(1, 7))
 
 # A table with one of these in it and no header places things on the page.
 NOT_IN_CELLS = "h1, h2, h3, h4, pre, blockquote, article, section, form"
@@ -123,20 +122,24 @@ def write_powers(part: LexborNode) -> None:
 def tidy_links(page: LexborHTMLParser, part: LexborNode) -> None:
     """Leaves links that lead somewhere, without the words that show up under the mouse."""
     remove(part.css("a:empty"))
-    for link in part.css(f"a[href^='javascript:' i], {_HEADINGS_TO_THEMSELVES}"):
-        link.unwrap()
     for link in part.css("a[title]"):
         del link.attrs["title"]
-    for heading in part.css(_HEADINGS_IN_LINKS):
+    for link in part.css("a[href^='javascript:' i]"):
+        link.unwrap()
+    for heading in part.css("h1, h2, h3, h4, h5, h6"):
+        for link in heading.css("a[href^='#']"):
+            link.unwrap()  # to itself
         _link_heading(page, heading)
 
 
 def _link_heading(page: LexborHTMLParser, heading: LexborNode) -> None:
     """Of a card that is one big link, only its heading becomes the link."""
     link = heading.parent
-    while link is not None and link.tag != "a":
+    for _ in range(CARD_DEPTH):
+        if link is None or link.tag == "a":
+            break
         link = link.parent
-    if link is None:
+    if link is None or link.tag != "a":
         return
     smaller = page.create_node("a")
     smaller.attrs["href"] = link.attributes.get("href") or ""

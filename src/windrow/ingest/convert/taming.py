@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 MAX_DEPTH = 512  # as in browsers
-FEW_TAGS = 400  # a page with fewer cannot do harm
+FEW_TAGS = 1_000  # half of them open, the others each opening all of those again: 100 MB
 MANY_TAGS = 20_000  # half of them nested are parsed in 0.2 s, ten times as many in 75 s
 MAX_REBUILT = 500_000  # elements that open formatting may add to the tree, of 400 bytes each
 MAX_ALIKE = 3  # open tags that are alike and opened again all the same
@@ -19,7 +19,8 @@ MAX_TAG_CHARACTERS = 16_384  # of one tag, beyond which its attributes are looke
 MAX_BARE_CHARACTERS = 4_096  # of these, without their values
 
 _FORMATTING = "b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
-_WITH_ATTRIBUTES = re.compile(rf"<({_FORMATTING})(\s[^>]*)>", re.IGNORECASE)
+# Looking at the first letter first makes this three times as fast.
+_WITH_ATTRIBUTES = re.compile(rf"<(?=[bcefinstu])({_FORMATTING})([\s/][^>]*)>", re.IGNORECASE)
 _FORMATTING_TAG = re.compile(rf"<(/?)({_FORMATTING})(?:\s[^>]*)?>", re.IGNORECASE)
 _SCOPE = re.compile(r"<(?:object|applet|marquee)\b", re.IGNORECASE)
 _LONG_TAG = re.compile(rf"<([a-zA-Z][^\s>]*)[^>]{{{MAX_TAG_CHARACTERS},}}>")
@@ -35,7 +36,7 @@ _NESTING_TAG = re.compile(
 
 def tame(text: str) -> str:
     """The same page, or one that can be parsed in reasonable time."""
-    if len(text) > MAX_TAG_CHARACTERS:
+    if len(text) > MAX_TAG_CHARACTERS and max(map(len, text.split(">"))) > MAX_TAG_CHARACTERS:
         text = _LONG_TAG.sub(_without_attributes, text)
     tags = text.count("<")
     if tags > FEW_TAGS:
