@@ -48,6 +48,13 @@ def test_the_loops_of_ones_own_run_as_printed(tmp_path: Path) -> None:
     assert "<JobState.SCHEDULED: 'scheduled'>: 1" in printed
 
 
+def test_the_conversion_of_the_guide_runs_as_printed(tmp_path: Path) -> None:
+    page, looking = fenced(ROOT / "docs/guides/converting.md", "python")
+    printed = run_program(f"{page}\ntext = another = document.markdown * 9\n{looking}", tmp_path)
+    assert "See [pots](https://example.org/pots)." in printed
+    assert "'links': ['https://example.org/pots']" in printed
+
+
 def run_program(text: str, folder: Path) -> str:
     """What a program prints, which must end well."""
     return subprocess.run(
