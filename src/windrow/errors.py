@@ -11,6 +11,8 @@
     │  │  └─ ResourceGone(url, status)
     │  ├─ ScrapeFailed(code)              any of these, of a page: its message begins with the code
     │  ├─ InvalidOptions                  bad input; nothing was fetched
+    │  ├─ BrowserMissing(what)            only a browser could do this, and there is none
+    │  ├─ BrowserCrashed *
     │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
     │  └─ ConversionError(content_type)   broken, encrypted or too much of it
     └─ QueueError
@@ -161,6 +163,26 @@ class InvalidOptions(IngestError):
     """The options are not valid, so nothing was fetched."""
 
     code = "BAD_REQUEST"
+
+
+class BrowserMissing(IngestError):
+    """Only a browser could do this, and there is none."""
+
+    code = "SCRAPE_BROWSER_MISSING"
+
+    def __init__(self, what: str, why: str) -> None:
+        self.what = what
+        super().__init__(
+            f"{what} needs a browser, and {why}: pip install 'windrow[browser]', install Chromium, "
+            "and say where it is with the setting chromium (WINDROW_CHROMIUM)"
+        )
+
+
+class BrowserCrashed(IngestError):
+    """The browser ended before the page was done."""
+
+    code = "SCRAPE_BROWSER_CRASHED"
+    transient = True
 
 
 class UnsupportedFormat(IngestError):

@@ -53,6 +53,9 @@ class Settings:
     max_page_bytes: int = _setting(
         1024 * 1024 * 1024, "What pages of earlier scrapes may take before the oldest of them go"
     )
+    chromium: str = _setting(
+        "/usr/bin/chromium", "The browser for what only a browser can do: screenshots, actions, …"
+    )
     allow_private_networks: bool = _setting(
         False, "Whether pages may be fetched from this machine and from private networks"
     )

@@ -17,6 +17,7 @@ MAX_WAIT_MS = 60_000  # of `waitFor`, and of all waits together
 SELECTOR_WAIT_MS = 1_000  # what waiting for a selector counts in that sum
 MIN_TIMEOUT_MS = 1_000
 MAX_PDF_PAGES = 10_000
+MAX_VIEWPORT_PX = 8_192
 
 FormatName = Literal[
     "markdown",
@@ -146,6 +147,7 @@ class Format(_Options, frozen=True):
 
     def __post_init__(self) -> None:
         _check_fields(self, f"format {self.type!r}", _FIELDS_OF_FORMATS)
+        _check_picture(self)
 
 
 class Action(_Options, frozen=True):
@@ -168,6 +170,7 @@ class Action(_Options, frozen=True):
 
     def __post_init__(self) -> None:
         _check_fields(self, f"action {self.type!r}", _FIELDS_OF_ACTIONS)
+        _check_picture(self)
         if self.type == "wait" and self.milliseconds is not None and self.selector is not None:
             raise ValueError("action 'wait' takes milliseconds or a selector, not both")
         if self.milliseconds is not None and self.milliseconds <= 0:
@@ -302,6 +305,16 @@ def _check_fields(part: Format | Action, what: str, table: Mapping[str, frozense
     needed = _NEEDS.get(part.type, ())
     if needed and not given & set(needed):
         raise ValueError(f"{what} needs {' or '.join(repr(name) for name in needed)}")
+
+
+def _check_picture(part: Format | Action) -> None:
+    if part.quality is not None and not 1 <= part.quality <= 100:
+        raise ValueError("quality must be between 1 and 100")
+    size = part.viewport
+    if size is not None and not (
+        1 <= size.width <= MAX_VIEWPORT_PX and 1 <= size.height <= MAX_VIEWPORT_PX
+    ):
+        raise ValueError(f"width and height must be between 1 and {MAX_VIEWPORT_PX}")
 
 
 def _check_formats(names: list[FormatName]) -> None:

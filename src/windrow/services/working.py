@@ -82,7 +82,9 @@ def open_web_handlers(
     from windrow.pipelines.web.handlers import web_handlers
 
     guard = Guard.from_settings(settings)
-    return web_handlers(queue, guard=guard, vault=Vault(queue, settings))
+    return web_handlers(
+        queue, guard=guard, vault=Vault(queue, settings), chromium=settings.chromium
+    )
 
 
 async def _run_worker(

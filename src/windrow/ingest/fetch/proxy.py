@@ -27,6 +27,9 @@ PIECE_BYTES: Final = 64 * 1024
 # Of one connection, never passed on; their place is taken by "Connection: close".
 HOP_BY_HOP: Final = (b"connection:", b"keep-alive:", b"proxy-")
 
+# Tells answers of the proxy from those of sites, whose own are not passed on (RFC 9209).
+PROXY_STATUS: Final = "Proxy-Status"
+
 log = logging.getLogger(__name__)
 
 
@@ -152,9 +155,22 @@ async def _read_head(reader: asyncio.StreamReader) -> list[bytes]:
 async def _refuse(writer: asyncio.StreamWriter, status: str, why: Exception) -> None:
     body = str(why).encode()
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    head += f"{PROXY_STATUS}: windrow; error={_error_type(why)}\r\n"
     head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     writer.write(head.encode() + body)
     await writer.drain()
+
+
+def _error_type(why: Exception) -> str:
+    match why:
+        case ForbiddenAddress() | Blocked():
+            return "destination_ip_prohibited"
+        case socket.gaierror():
+            return "dns_error"
+        case OSError():
+            return "destination_unavailable"
+        case _:
+            return "http_request_error"
 
 
 async def _forward(

@@ -1,4 +1,5 @@
-"""What the handlers of one worker share: the queue, one fetcher, the robots.txt they have seen."""
+"""What the handlers of one worker share: the queue, one fetcher, one browser, the
+robots.txt they have seen."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
+from windrow.ingest.browser.browser import Browser
 from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.web.robots_cache import RobotsCache
@@ -21,9 +23,16 @@ KEPT_KEYS: Final = 200_000
 
 
 class Web:
-    def __init__(self, queue: Queue, fetcher: Fetcher, vault: Vault | None = None) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        fetcher: Fetcher,
+        vault: Vault | None = None,
+        browser: Browser | None = None,
+    ) -> None:
         self.queue = queue
         self.fetcher = fetcher
+        self.browser = browser or Browser(fetcher.guard)
         self._vault = vault
         self.robots = RobotsCache(fetcher)
         self._met: OrderedDict[str, set[int]] = OrderedDict()

@@ -7,9 +7,10 @@ async with web_handlers(queue) as handlers:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
+from windrow.ingest.browser.browser import EXECUTABLE, Browser
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
 from windrow.pipelines.web.batch import start_batch
@@ -49,13 +50,18 @@ async def web_handlers(
     guard: Guard | None = None,
     fetcher: Fetcher | None = None,
     vault: Vault | None = None,
+    browser: Browser | None = None,
+    chromium: str = EXECUTABLE,
 ) -> AsyncIterator[list[Handler]]:
-    """The handlers of all kinds `web.*`, which share one pool of connections."""
-    if fetcher is not None:
-        yield make_handlers(Web(queue, fetcher, vault))
-        return
-    async with Fetcher(guard=guard) as own:
-        yield make_handlers(Web(queue, own, vault))
+    """The handlers of all kinds `web.*`, which share one pool of connections and one browser. What
+    is handed in stays open."""
+    async with AsyncExitStack() as stack:
+        if fetcher is None:
+            fetcher = await stack.enter_async_context(Fetcher(guard=guard))
+        if browser is None:
+            browser = Browser(fetcher.guard, executable=chromium)
+            stack.push_async_callback(browser.close)
+        yield make_handlers(Web(queue, fetcher, vault, browser))
 
 
 def make_handlers(web: Web) -> list[Handler]:

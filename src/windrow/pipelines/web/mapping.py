@@ -101,7 +101,7 @@ def _scope(url: str, options: MapOptions) -> Scope:
 
 
 async def _add_first_page(web: Web, scope: Scope, found: dict[str, str], job_id: str) -> None:
-    scraped = await scrape(web.fetcher, scope.start, ScrapeOptions(), job_id=job_id)
+    scraped = await scrape(web, scope.start, ScrapeOptions(), job_id=job_id)
     final = scope.address(scraped.resource.final_url) or scope.start
     _add(scope, found, [final if scope.is_own(final) else scope.start, *scraped.links])
 

@@ -69,7 +69,7 @@ async def _fetch(
             return await make_document(resource, options, job_id=job.id)
         if resource.final_url == kept.scraped.resource.final_url:
             return await keeping.still_good(web.queue.store, kept, resource)
-    return await scrape(web.fetcher, url, options, job_id=job.id, credentials=credentials)
+    return await scrape(web, url, options, job_id=job.id, credentials=credentials)
 
 
 async def _follow_redirect(

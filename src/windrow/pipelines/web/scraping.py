@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from windrow.errors import IngestError, ScrapeFailed
+from windrow.ingest.browser.needs import needs_browser, reason
+from windrow.ingest.browser.reading import NotAPage
 from windrow.ingest.convert import convert
 from windrow.ingest.document import Document, Resource
 from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.options import Format, ScrapeOptions
+
+if TYPE_CHECKING:
+    from windrow.pipelines.web.context import Web
 
 # What is larger is converted in a thread; of the usual page the thread would cost more than it
 # saves, because the conversion takes about a millisecond.
@@ -29,15 +36,18 @@ class Scraped:
 
 
 async def scrape(
-    fetcher: Fetcher,
+    web: Web,
     url: str,
     options: ScrapeOptions,
     *,
     job_id: str,
     credentials: Credentials | None = None,
 ) -> Scraped:
-    """The page at a URL. Raises ScrapeFailed, whose message begins with a code, and RateLimited."""
-    resource = await fetch_page(fetcher, url, options, credentials=credentials)
+    """The page at a URL, in a browser if what is asked for needs one. Raises ScrapeFailed, whose
+    message begins with a code, and RateLimited."""
+    if needs_browser(options):
+        return await _render(web, url, options, job_id, credentials)
+    resource = await fetch_page(web.fetcher, url, options, credentials=credentials)
     return await make_document(resource, options, job_id=job_id)
 
 
@@ -51,7 +61,7 @@ async def fetch_page(
     last_modified: str | None = None,
 ) -> Resource:
     """What is at a URL, or, with what an earlier answer had, that it is still the same."""
-    try:
+    with scrape_failures():
         return await fetcher.fetch(
             url,
             headers=options.headers or None,
@@ -62,20 +72,42 @@ async def fetch_page(
             etag=etag,
             last_modified=last_modified,
         )
-    except IngestError as error:
-        raise ScrapeFailed(error) from error
 
 
 async def make_document(resource: Resource, options: ScrapeOptions, *, job_id: str) -> Scraped:
-    try:
+    with scrape_failures():
         document = await _convert(resource, _with_links(options))
-    except IngestError as error:
-        raise ScrapeFailed(error) from error
     document.metadata.scrape_id = job_id
     links = document.links or []
     if not options.wants("links"):
         document.links = None
     return Scraped(resource, document, links)
+
+
+@contextmanager
+def scrape_failures() -> Iterator[None]:
+    """What goes wrong with a page, as the failure of a scrape."""
+    try:
+        yield
+    except IngestError as error:
+        raise ScrapeFailed(error) from error
+
+
+async def _render(
+    web: Web, url: str, options: ScrapeOptions, job_id: str, credentials: Credentials | None
+) -> Scraped:
+    try:
+        with scrape_failures():
+            rendered = await web.browser.render(url, options, credentials=credentials)
+    except NotAPage:
+        resource = await fetch_page(web.fetcher, url, options, credentials=credentials)
+        scraped = await make_document(resource, options, job_id=job_id)
+        scraped.document.warn(f"This is no page, so {reason(options)} had nothing to work on.")
+        return scraped
+    scraped = await make_document(rendered.resource, options, job_id=job_id)
+    scraped.document.screenshot = rendered.screenshot
+    scraped.document.actions = rendered.actions
+    return scraped
 
 
 async def _convert(resource: Resource, options: ScrapeOptions) -> Document:
