@@ -53,3 +53,19 @@ async def test_payloads_carry_what_queries_for_crawls_ask_for(queue: Queue, site
         assert job.payload["team_id"] == "bypass"
         assert job.payload["crawlerOptions"] == {"limit": 5}
         assert job.payload["url"].startswith(site.url)
+
+
+async def test_what_robots_txt_forbids_is_noted_and_goes_with_the_crawl(
+    queue: Queue, site: Site
+) -> None:
+    site.robots("User-agent: *\nDisallow: /private\nDisallow: /listed\n")
+    site.page("/", links=["/private/b", "/private/a", "/open"])
+    site.page("/open", links=["/private/a", "/private/c"])
+    site.sitemap("/sitemap.xml", ["/listed", "/open"])
+    crawl_id = await crawl(queue, site)
+
+    assert await pages(queue, crawl_id) == {"/", "/open"}
+    blocked = (await web.get_errors(queue, crawl_id)).robots_blocked
+    paths = ["/listed", "/private/a", "/private/b", "/private/c"]
+    assert sorted(blocked) == [f"{site.url}{path}" for path in paths]
+    assert not any(path.startswith("/private") for path in site.hits)

@@ -10,8 +10,9 @@ at once, or stays. A large one is several parcels. The first brings the groups, 
 what is still on its way, so that they cannot end before all of it has come; and their keys, so that
 nothing comes in that they have had.
 
-Steps travel with their job. Workers, leaders and sleepers do not move:
-they tell the database they are on that they are there. Nor do events: a cursor is a place in the
+Steps travel with their job. Notes of a group do not: they are for people who look at it where it
+ran. Workers, leaders and sleepers do not move: they tell the database they are on that they are
+there. Nor do events: a cursor is a place in the
 stream of its own database, and what is moved is no news to those who follow either. Dialects are
 installed where they are wanted; their jobs are jobs and move, without the number that one had in
 its queue: the dialect that is there counts on its own. Credentials stay: they are sealed with a key

@@ -66,6 +66,18 @@ class Grouping:
         kept = await self.store.keep_group_keys(plain_id(group_id), sorted(by_hash), job_id)
         return {by_hash[one] for one in kept}
 
+    async def group_notes(
+        self, group_id: str, subject: str, *, after: str = "", limit: int = 1000
+    ) -> list[str]:
+        """What jobs of a group noted on a subject with `job.tx.note`, a page of it; `after` is the
+        last one of the page before."""
+        return await self.store.list_group_notes(
+            plain_id(group_id),
+            check_name(subject, "subject"),
+            after=after,
+            limit=checks.check_integer(limit, "limit", 1),
+        )
+
     async def group(self, group_id: str) -> Group:
         """A group with the number of its members in each state. Raises GroupNotFound."""
         found = await self.store.get_group(plain_id(group_id))

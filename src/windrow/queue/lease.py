@@ -161,6 +161,13 @@ class LazyTransaction:
         """Run a query inside the transaction, where the store can do that."""
         return await (await self._begin()).fetch(sql, *args)
 
+    async def note(self, group_id: str, subject: str, texts: Sequence[str]) -> None:
+        """Note texts for whoever looks at a group later, each once: `Queue.group_notes` has them.
+        They go when the group does."""
+        await (await self._begin()).note(
+            group_id, clean_text(subject), [clean_text(text) for text in texts]
+        )
+
     async def rollback(self) -> None:
         """Drop what was executed so far."""
         if begun := self.take():

@@ -105,6 +105,11 @@ class JobTransaction(Protocol):
 
     async def execute(self, sql: str, *args: Any) -> None: ...
     async def fetch(self, sql: str, *args: Any) -> list[dict[str, Any]]: ...
+
+    async def note(self, group_id: str, subject: str, texts: Sequence[str]) -> None:
+        """Notes of a group, each once."""
+        ...
+
     async def rollback(self) -> None: ...
 
 
@@ -259,6 +264,13 @@ class GroupStore(Protocol):
     ) -> frozenset[str]:
         """Give those keys (hashes) that the group never had to a job. Which of these keys are the
         job's, now or since before. Raises GroupNotFound."""
+        ...
+
+    async def list_group_notes(
+        self, group_id: str, subject: str, *, after: str, limit: int
+    ) -> list[str]:
+        """A page of what was noted of a group on a subject, in the order of the texts' code
+        points on SQLite, and as the database sorts on Postgres; `after` is the last one before."""
         ...
 
     async def get_group(self, group_id: str) -> Group | None: ...

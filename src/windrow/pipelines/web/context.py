@@ -20,6 +20,7 @@ from windrow.queue.queue import Queue
 # Of so many crawls, and of each so many pages, a worker remembers what it has run.
 KEPT_CRAWLS: Final = 64
 KEPT_KEYS: Final = 200_000
+KEPT_NOTES: Final = 10_000
 
 
 class Web:
@@ -36,6 +37,18 @@ class Web:
         self._vault = vault
         self.robots = RobotsCache(fetcher)
         self._met: OrderedDict[str, set[int]] = OrderedDict()
+        self._noted: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def not_noted(self, crawl_id: str, job_id: str, urls: Iterable[str]) -> list[str]:
+        """Those that no other job has noted here lately: a menu leads to the same from each page,
+        and a job with notes cannot be completed together with others. A job that runs again notes
+        them again."""
+        new = [url for url in urls if self._noted.get((crawl_id, url), job_id) == job_id]
+        for url in new:
+            self._noted[crawl_id, url] = job_id
+        while len(self._noted) > KEPT_NOTES:
+            self._noted.popitem(last=False)
+        return new
 
     def met(self, crawl_id: str, key: str) -> set[int]:
         """The hashes of the keys that jobs of a crawl had which ran here, this one's too. Their

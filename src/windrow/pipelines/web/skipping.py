@@ -1,18 +1,28 @@
-"""The URLs that a crawl passed over because robots.txt forbids them."""
+"""The URLs that a crawl passed over because robots.txt forbids them, noted of its group."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from windrow.pipelines.web.context import Web
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
 
+SUBJECT: Final = "robots"
+
 
 async def note_blocked(web: Web, job: Job, crawl_id: str | None, urls: Sequence[str]) -> None:
-    """Keep these with the crawl, in the transaction that completes the job which found them."""
+    """Note these in the transaction that completes the job which found them."""
+    if crawl_id is None:
+        return
+    new = web.not_noted(crawl_id, job.id, urls)
+    if new:
+        await job.tx.note(crawl_id, SUBJECT, new)
 
 
-async def list_blocked(queue: Queue, crawl_id: str, *, limit: int = 1000) -> list[str]:
-    """The URLs that were passed over, in the order in which they were found."""
-    return []
+async def list_blocked(
+    queue: Queue, crawl_id: str, *, after: str = "", limit: int = 1000
+) -> list[str]:
+    """The URLs that were passed over, in the order of their letters."""
+    return await queue.group_notes(crawl_id, SUBJECT, after=after, limit=limit)

@@ -20,6 +20,7 @@ from windrow.queue.postgres.connection import USUAL_PLANNING, Database
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.inserting import lock_ahead
 from windrow.queue.postgres.rows import Row, columns, short_error
+from windrow.queue.postgres.rows import sql as statement
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import NO_RESULT, Ending, Result, Work
 from windrow.queue.records import Claim, Finish, Finished, Inserted
@@ -60,6 +61,11 @@ class PostgresTransaction:
         self._require_open()
         with wrapped_errors():
             await self._connection.execute(sql, *args)
+
+    async def note(self, group_id: str, subject: str, texts: Sequence[str]) -> None:
+        values = {"group_id": group_id, "subject": subject, "texts": list(texts)}
+        with wrapped_errors():
+            await self.executor.fetch(statement("add_group_notes"), values)
 
     async def fetch(self, sql: str, *args: Any) -> list[dict[str, Any]]:
         self._require_open()

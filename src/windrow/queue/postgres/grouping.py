@@ -51,6 +51,14 @@ class Grouping(Verbs):
             raise GroupNotFound(group_id)
         return frozenset(row["key"] for row in found if row["key"] is not None)
 
+    async def list_group_notes(
+        self, group_id: str, subject: str, *, after: str, limit: int
+    ) -> list[str]:
+        if not is_id(group_id):
+            return []
+        values = {"group_id": group_id, "subject": subject, "after": after, "limit": limit}
+        return [row["text"] for row in await self._run("list_group_notes", **values)]
+
     async def get_group(self, group_id: str) -> Group | None:
         if not is_id(group_id):
             return None

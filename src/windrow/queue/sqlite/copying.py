@@ -118,6 +118,7 @@ def _take_unit(work: Work, groups: set[str], limit: int, settle: float) -> Itera
         jobs = _take(work, others[:limit], name, PARCEL_BYTES)
         yield [*items, *jobs]
         others, items = others[len(jobs) :], []
+    work.run("delete_group_notes", ids)
     work.run("delete_groups", ids)
 
 

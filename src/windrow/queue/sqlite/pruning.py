@@ -77,6 +77,7 @@ def _remove_group(work: Work, group_id: str) -> bool:
     gone = {"ids": to_json([group_id])}
     for table in ("windrow_job_live", "windrow_job_finished"):
         work.run_given(statement("unset_roots").format(table=table), gone)
+    work.run("delete_group_notes", gone)
     work.run("delete_groups", gone)
     return True
 

@@ -57,6 +57,13 @@ CREATE TABLE windrow_group_key (
   PRIMARY KEY (group_id, key)
 ) WITHOUT ROWID;
 
+CREATE TABLE windrow_group_note (
+  group_id TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  text TEXT NOT NULL,
+  PRIMARY KEY (group_id, subject, text)
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_job_error (
   number INTEGER PRIMARY KEY,
   seq INTEGER NOT NULL,

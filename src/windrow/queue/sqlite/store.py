@@ -334,6 +334,14 @@ class SqliteStore:
             lambda work: grouping.keep_group_keys(work, group_id, keys, job_id)
         )
 
+    async def list_group_notes(
+        self, group_id: str, subject: str, *, after: str, limit: int
+    ) -> list[str]:
+        values = {"group_id": group_id, "subject": subject, "after": after, "limit": limit}
+        return await self._read(
+            lambda work: [text for (text,) in work.rows("list_group_notes", values)]
+        )
+
     async def get_group(self, group_id: str) -> Group | None:
         return await self._read(lambda work: grouping.get_group(work, group_id))
 

@@ -4,10 +4,12 @@ finishes the job. Nothing can be read through it; the file can be read beside it
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from windrow.errors import StoreError
-from windrow.queue.sqlite.work import Work
+from windrow.queue.sqlite.rows import to_json
+from windrow.queue.sqlite.work import Work, statement
 
 # Words that would end or change the transaction other calls share.
 _FORBIDDEN: Final = frozenset(
@@ -29,7 +31,7 @@ _FIRST_WORD: Final = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$)|;)*(\w*
 
 class SqliteTransaction:
     def __init__(self) -> None:
-        self._statements: list[tuple[str, tuple[Any, ...]]] = []
+        self._statements: list[tuple[str, tuple[Any, ...] | dict[str, Any]]] = []
 
     async def execute(self, sql: str, *args: Any) -> None:
         """Keep a statement for the finish; a mistake in it shows there."""
@@ -38,6 +40,10 @@ class SqliteTransaction:
         if word in _FORBIDDEN:
             raise StoreError(f"{word.upper()} cannot be used in a job's transaction")
         self._statements.append((sql, args))
+
+    async def note(self, group_id: str, subject: str, texts: Sequence[str]) -> None:
+        values = {"group_id": group_id, "subject": subject, "texts": to_json(list(texts))}
+        self._statements.append((statement("add_group_notes"), values))
 
     async def fetch(self, sql: str, *args: Any) -> list[dict[str, Any]]:
         raise StoreError(

@@ -11,6 +11,9 @@ WITH gone AS (
                         WHERE job.group_id = job_group.id OFFSET 0)
     RETURNING id, root
 ),
+forgotten AS (
+    DELETE FROM windrow.group_note WHERE group_id = ANY (ARRAY(SELECT id FROM gone))
+),
 rootless AS (
     UPDATE windrow.job AS job
        SET root_of = NULL

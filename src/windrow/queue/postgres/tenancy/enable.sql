@@ -63,7 +63,8 @@ DECLARE
                                   'waiter', 'event_reader', 'worker'];
     told_tables text[] := ARRAY['migration', 'event_floor'];
     -- What tenants read. No leaf but job_live, which statements and views name.
-    read_tables text[] := tenant_tables[1:5] || side_tables || told_tables || ARRAY['blob'];
+    read_tables text[] := tenant_tables[1:5] || side_tables || told_tables
+                          || ARRAY['blob', 'group_note'];
     mine constant text := 'tenant = (SELECT windrow.session_tenant())';
     opened constant text := '(SELECT windrow_gate.is_open())';
     sees_all constant text := '(SELECT windrow_gate.sees_all())';
@@ -121,7 +122,7 @@ BEGIN
                     SELECT FROM windrow.job_live WHERE job_limit.key = ANY (job_live.limit_keys)));
         END IF;
         IF found.root = ANY (tenant_tables || side_tables || shared_tables || told_tables
-                             || ARRAY['blob', 'group_key']) THEN
+                             || ARRAY['blob', 'group_key', 'group_note']) THEN
             EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON windrow.%I TO windrow_gate',
                            found.name);
         END IF;
@@ -170,6 +171,12 @@ BEGIN
             -- Which keys there are is told by statements of the gate, about groups of the tenant's own.
             refers := 'EXISTS (SELECT FROM windrow.job_group WHERE job_group.id = group_key.group_id)';
             EXECUTE format('CREATE POLICY windrow_pass ON windrow.group_key TO windrow_gate '
+                           'USING (%1$s OR %2$s) WITH CHECK (%1$s OR %2$s)', sees_all, refers);
+        ELSIF found.name = 'group_note' THEN
+            refers := 'EXISTS (SELECT FROM windrow.job_group WHERE job_group.id = group_note.group_id)';
+            EXECUTE format('CREATE POLICY windrow_read ON windrow.group_note FOR SELECT '
+                           'TO windrow_tenant USING (%s)', refers);
+            EXECUTE format('CREATE POLICY windrow_pass ON windrow.group_note TO windrow_gate '
                            'USING (%1$s OR %2$s) WITH CHECK (%1$s OR %2$s)', sees_all, refers);
         ELSIF found.name = ANY (shared_tables) THEN
             EXECUTE format('CREATE POLICY windrow_pass ON windrow.%I TO windrow_gate '
