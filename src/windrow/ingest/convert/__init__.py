@@ -12,7 +12,10 @@ from typing import assert_never
 from windrow.errors import UnsupportedFormat
 from windrow.ingest.convert.detect import Detected, Kind, detect
 from windrow.ingest.document import Document, Resource
-from windrow.ingest.options import ScrapeOptions
+from windrow.ingest.options import FormatName, ScrapeOptions
+
+# What nothing here or above makes of a page: said, never silently left out.
+NOT_TO_BE_HAD: tuple[FormatName, ...] = ("menu", "audio", "video")
 
 
 def convert(resource: Resource, options: ScrapeOptions | None = None) -> Document:
@@ -26,7 +29,11 @@ def convert(resource: Resource, options: ScrapeOptions | None = None) -> Documen
     found = detect(resource)
     if found.kind in (Kind.HTML, Kind.TEXT):
         resource = _with_charset(resource)
-    return _convert(resource, options, found)
+    document = _convert(resource, options, found)
+    for name in NOT_TO_BE_HAD:
+        if options.wants(name):
+            document.warn(f"The format {name!r} is not available.")
+    return document
 
 
 def _convert(resource: Resource, options: ScrapeOptions, found: Detected) -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from windrow.ingest.convert.branding import find_branding
 from windrow.ingest.convert.cleaning import (
     clean,
     make_addresses_absolute,
@@ -64,6 +65,8 @@ def _describe(
         document.product = find_product(metadata.json_ld or [], resource.final_url, resolve)
         if document.product is None:
             document.warn("The page describes no product.")
+    if options.wants("branding"):
+        document.branding = find_branding(metadata)
     return document
 
 

@@ -110,3 +110,19 @@ def test_a_page_without_a_product_says_so() -> None:
 
     assert document.product is None
     assert document.warning == "The page describes no product."
+
+
+def test_a_brand_is_what_the_page_says_of_it() -> None:
+    page = """<meta property="og:site_name" content="Kiln"><meta name="theme-color" content="#a40">
+    <link rel="icon" href="/i.png"><script type="application/ld+json">
+    {"publisher": {"@type": "Organization", "logo": {"url": "https://example.org/logo.svg"}}}
+    </script>"""
+    document = read(page, {"formats": ["branding", "menu"]})
+
+    assert document.branding == {
+        "brandName": "Kiln",
+        "logo": "https://example.org/logo.svg",
+        "colors": {"primary": "#a40"},
+        "images": {"logo": "https://example.org/logo.svg", "favicon": "https://example.org/i.png"},
+    }
+    assert document.warning == "The format 'menu' is not available."
