@@ -91,12 +91,13 @@ BEGIN
 END
 $$;
 
--- Make what is due visible, and what was read and has not been heard of since. Like _pick, without sorting:
--- so no plan but the one by the index in that order is left, whatever the statistics say.
+-- Reading: _bring_back, _pick and _take are called by functions with settings, which cost too much to be made
+-- in each. One of them is that nothing is sorted: so no plan but the one by the index in the right order
+-- is left, whatever the statistics say.
+
+-- Make what is due visible, and what was read and has not been heard of since.
 CREATE OR REPLACE FUNCTION pgmq._bring_back(name text, at timestamptz) RETURNS void
-LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
-SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     expired uuid[];
 BEGIN
@@ -122,9 +123,7 @@ BEGIN
 END
 $$;
 CREATE OR REPLACE FUNCTION pgmq._stage(name text, at timestamptz) RETURNS void
-LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
-SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
     WITH due AS MATERIALIZED (
         SELECT id FROM windrow.job_live
@@ -253,14 +252,17 @@ $$;
 
 -- The best visible messages, locked: their ids, best first. Those that others have locked are passed over.
 CREATE OR REPLACE FUNCTION pgmq._pick(name text, qty integer, conditional jsonb) RETURNS uuid[]
-LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
-SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     at CONSTANT timestamptz := clock_timestamp();
+    is_closed boolean;
     picked uuid[];
 BEGIN
-    IF EXISTS (SELECT FROM windrow.queue WHERE queue.name = _pick.name AND is_paused) THEN
+    SELECT (SELECT is_paused FROM windrow.queue WHERE queue.name = _pick.name) INTO is_closed
+      FROM pgmq.meta WHERE queue_name = _pick.name;
+    IF NOT FOUND THEN
+        PERFORM pgmq._require_queue(name);
+    ELSIF is_closed THEN
         RETURN NULL;
     END IF;
     PERFORM pgmq._bring_back(name, at);
@@ -301,9 +303,7 @@ $$;
 
 -- Make messages active that are ready and locked, under one lease; returns them in the order given.
 CREATE OR REPLACE FUNCTION pgmq._take(name text, ids uuid[], seconds integer)
-RETURNS SETOF pgmq.message_record LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
-SET enable_bitmapscan = off AS $$
+RETURNS SETOF pgmq.message_record LANGUAGE plpgsql AS $$
 DECLARE
     began CONSTANT timestamptz := clock_timestamp();
     over CONSTANT timestamptz := began + make_interval(secs => seconds);
@@ -431,10 +431,10 @@ DECLARE
     at CONSTANT timestamptz := clock_timestamp();
     keep CONSTANT bigint := coalesce(
         (SELECT completed_seconds FROM windrow.queue WHERE queue.name = _archive.name), -1);
-    tokens CONSTANT uuid[] := pgmq._tokens(ids);
+    ended bigint[];
+    tokens uuid[];
     one record;
 BEGIN
-    RETURN QUERY
     WITH gone AS (
         DELETE FROM windrow.job_live AS job
          WHERE job.id = ANY (ids)
@@ -464,8 +464,17 @@ BEGIN
          UNION ALL
         SELECT count(*), name, 'completed' FROM gone HAVING count(*) > 0
     )
-    SELECT number FROM gone ORDER BY number;
-    PERFORM pgmq._end_leases(tokens);
+    SELECT array_agg(number ORDER BY number),
+           array_agg(DISTINCT lease) FILTER (WHERE state = 'active')
+      INTO ended, tokens
+      FROM gone;
+    IF tokens IS NOT NULL THEN
+        PERFORM pgmq._end_leases(tokens);
+    END IF;
+    RETURN QUERY SELECT unnest(ended);
+    IF cardinality(ended) = cardinality(ids) THEN
+        RETURN;
+    END IF;
 
     FOR one IN SELECT id, number FROM windrow.job_live AS job WHERE job.id = ANY (ids) LOOP
         PERFORM windrow_dialect.finish_job(one.id, 'completed');
@@ -481,21 +490,21 @@ BEGIN
 END
 $$;
 
--- Remove messages that are locked, without a trace. Returns their numbers.
+-- Remove messages without a trace, in the order of their ids. Returns their numbers.
 CREATE OR REPLACE FUNCTION pgmq._delete(name text, ids uuid[]) RETURNS SETOF bigint
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off AS $$
 DECLARE
-    tokens CONSTANT uuid[] := pgmq._tokens(ids);
+    ended bigint[];
+    tokens uuid[];
     one record;
 BEGIN
-    RETURN QUERY
     WITH gone AS (
         DELETE FROM windrow.job_live AS job
          WHERE job.id = ANY (ids)
            AND job.group_id IS NULL AND job.root_of IS NULL AND job.unique_key IS NULL
-        RETURNING job.id, job.number, job.state, job.runs
+        RETURNING job.id, job.number, job.state, job.runs, job.lease
     ),
     unstored AS (
         DELETE FROM windrow.job_payload WHERE id = ANY (ARRAY(SELECT gone.id FROM gone))
@@ -516,10 +525,20 @@ BEGIN
         INSERT INTO windrow.tally (n, queue, state)
         SELECT -count(*), name, state FROM gone GROUP BY state
     )
-    SELECT number FROM gone ORDER BY number;
-    PERFORM pgmq._end_leases(tokens);
+    SELECT array_agg(number ORDER BY number),
+           array_agg(DISTINCT lease) FILTER (WHERE state = 'active')
+      INTO ended, tokens
+      FROM gone;
+    IF tokens IS NOT NULL THEN
+        PERFORM pgmq._end_leases(tokens);
+    END IF;
+    RETURN QUERY SELECT unnest(ended);
+    IF cardinality(ended) = cardinality(ids) THEN
+        RETURN;
+    END IF;
 
-    FOR one IN SELECT id, number FROM windrow.job_live AS job WHERE job.id = ANY (ids) LOOP
+    FOR one IN SELECT id, number FROM windrow.job_live AS job
+                WHERE job.id = ANY (ids) AND job.state <> 'waiting' LOOP
         PERFORM windrow_dialect.delete_job(one.id);
         RETURN NEXT one.number;
     END LOOP;

@@ -2,9 +2,10 @@
 
 CREATE OR REPLACE FUNCTION pgmq.read(
     queue_name text, vt integer, qty integer, conditional jsonb DEFAULT '{}')
-RETURNS SETOF pgmq.message_record LANGUAGE plpgsql AS $$
+RETURNS SETOF pgmq.message_record LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off SET enable_sort = off AS $$
 BEGIN
-    PERFORM pgmq._require_queue(queue_name);
     RETURN QUERY
     SELECT * FROM pgmq._take(queue_name, pgmq._pick(queue_name, qty, conditional), vt);
 END
@@ -27,11 +28,12 @@ $$;
 
 -- Read and deleted at once: if the reader dies, the message is lost.
 CREATE OR REPLACE FUNCTION pgmq.pop(queue_name text, qty integer DEFAULT 1)
-RETURNS SETOF pgmq.message_record LANGUAGE plpgsql AS $$
+RETURNS SETOF pgmq.message_record LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
     ids uuid[];
 BEGIN
-    PERFORM pgmq._require_queue(queue_name);
     ids := pgmq._pick(queue_name, qty, NULL);
     IF ids IS NULL THEN
         RETURN;

@@ -57,7 +57,9 @@ $$;
 -- group, then the second of each; 'heads', only the first of each. If its beginning says enough, no more of
 -- the queue is looked at. No more groups than needed are taken hold of: each is a lock.
 CREATE OR REPLACE FUNCTION pgmq._read_grouped(name text, vt integer, qty integer, how text)
-RETURNS SETOF pgmq.message_record LANGUAGE plpgsql AS $$
+RETURNS SETOF pgmq.message_record LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
     at CONSTANT timestamptz := clock_timestamp();
     size bigint := greatest(1000, 10 * qty);

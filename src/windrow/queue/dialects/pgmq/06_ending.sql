@@ -53,21 +53,22 @@ BEGIN
 END
 $$;
 
--- All messages, read or not; the archive stays.
-CREATE OR REPLACE FUNCTION pgmq.purge_queue(queue_name text) RETURNS bigint LANGUAGE plpgsql AS $$
+-- All messages, read or not; the archive stays. What is sent meanwhile stays too.
+CREATE OR REPLACE FUNCTION pgmq.purge_queue(queue_name text) RETURNS bigint LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
-    ids uuid[];
+    step CONSTANT integer := 10000;
+    ids CONSTANT uuid[] := ARRAY(SELECT job.id FROM windrow.job_live AS job
+                                  WHERE job.queue = queue_name AND job.number IS NOT NULL
+                                    AND job.state <> 'waiting'
+                                  ORDER BY job.number);
     purged bigint := 0;
 BEGIN
     PERFORM pgmq._require_queue(queue_name);
-    LOOP
-        ids := ARRAY(SELECT job.id FROM windrow.job_live AS job
-                      WHERE job.queue = queue_name AND job.state <> 'waiting'
-                      ORDER BY job.id
-                      LIMIT 10000
-                        FOR UPDATE);
-        EXIT WHEN ids = '{}';
-        purged := purged + (SELECT count(*) FROM pgmq._delete(queue_name, ids));
+    FOR place IN 1 .. cardinality(ids) BY step LOOP
+        purged := purged
+                  + (SELECT count(*) FROM pgmq._delete(queue_name, ids[place : place + step - 1]));
     END LOOP;
     RETURN purged;
 END
