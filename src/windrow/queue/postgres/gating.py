@@ -27,8 +27,8 @@ SCHEMA: Final = "windrow_gate"
 # full queue.
 ENQUEUING: Final = frozenset(
     {
-        *("insert_jobs", "find_known", "find_holders", "replace_jobs", "find_bounds"),
-        *("lock_bounds", "count_unclaimed", "promote_followers"),
+        *("insert_job", "insert_jobs", "find_known", "find_holders", "replace_jobs"),
+        *("find_bounds", "lock_bounds", "count_unclaimed", "promote_followers"),
     }
 )
 # What looking and changing take besides. No statement is here that writes counts or events which
