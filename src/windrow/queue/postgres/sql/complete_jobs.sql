@@ -70,7 +70,7 @@ promoted AS (
 ),
 ended AS (
     DELETE FROM windrow.lease
-     USING (SELECT lease AS token, count(*) AS n FROM gone GROUP BY lease) AS done
+     USING (SELECT lease AS token, count(*) AS n FROM gone GROUP BY lease ORDER BY lease) AS done
      WHERE lease.token = done.token
        AND (CASE WHEN done.n = cardinality(lease.job_ids) THEN true
                  ELSE NOT EXISTS (

@@ -73,6 +73,7 @@ progress AS (
                               'failed', failed, 'cancelled', cancelled)
       FROM settled
      WHERE root IS NOT NULL AND ended + pending > 0
+     ORDER BY root
         ON CONFLICT (id) DO UPDATE
        SET updated_at = excluded.updated_at,
            percent = greatest(progress.percent, excluded.percent),
