@@ -141,8 +141,7 @@ class Fetcher:
 
     async def _request(self, chain: Chain, method: str, verify_tls: bool) -> aiohttp.ClientResponse:
         """Send one request; the answer's head is there, its body is not."""
-        self.guard.check(chain.url)
-        session = self._open if self.guard.is_open(chain.url.raw_host or "") else self._guarded
+        session = self._open if self.guard.check(chain.url) else self._guarded
         if session is None:
             raise RuntimeError("use a Fetcher as a context manager: async with Fetcher() as …")
         tries = 1

@@ -39,6 +39,8 @@ PRIVATE_NAMES: Final = (
     "home.arpa",
 )
 
+KEPT_HOSTS: Final = 10_000  # that were found to be fine; most pages are of few hosts
+
 _ENTRY: Final = re.compile(r"(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?", re.IGNORECASE)
 
 
@@ -61,6 +63,7 @@ class Guard:
         self._networks: list[Network] = []
         self._names: set[str] = set()
         self._domains: set[str] = set()
+        self._judged: dict[str, bool] = {}
         for entry in allow:
             self._allow(entry)
 
@@ -75,19 +78,29 @@ class Guard:
         """Raise `Blocked` if this URL cannot be allowed, whatever its name resolves to."""
         self.check(parse_url(url))
 
-    def check(self, target: URL) -> None:
-        """The same for a URL that is parsed already."""
-        host, url = target.raw_host or "", without_secrets(str(target))
-        if self.is_open(host):
-            return
-        if any(_is_under(_plain(host), name) for name in PRIVATE_NAMES):
-            raise Blocked(url, "is a name of a private network, which is not allowed")
+    def check(self, target: URL) -> bool:
+        """The same for a URL that is parsed already; whether its host is one that `is_open`."""
+        host = target.raw_host or ""
+        is_open = self._judged.get(host)
+        if is_open is None:
+            is_open = self.is_open(host)
+            if not is_open and (why := self._objection(host)):
+                raise Blocked(without_secrets(str(target)), why)
+            if len(self._judged) >= KEPT_HOSTS:
+                self._judged.clear()
+            self._judged[host] = is_open
+        return is_open
+
+    def _objection(self, host: str) -> str | None:
+        plain = _plain(host)
+        if any(_is_under(plain, name) for name in PRIVATE_NAMES):
+            return "is a name of a private network, which is not allowed"
         try:
             address = parse_host_address(host)
         except ValueError as error:
-            raise Blocked(url, f"has a host that is no address: {error}") from error
-        if address is not None and not self.admits(address):
-            raise Blocked(url, str(ForbiddenAddress()))
+            return f"has a host that is no address: {error}"
+        is_forbidden = address is not None and not self.admits(address)
+        return str(ForbiddenAddress()) if is_forbidden else None
 
     def is_open(self, host: str) -> bool:
         """Whether the operator allowed this host by name, whatever its address."""
