@@ -56,6 +56,7 @@ $(PEERS): $(STAMP)
 
 bench: $(PEERS) ## Measure beside the floor and the peers (ARGS='--no-peers --rounds 1' is shorter)
 	$(BIN)/python -m bench $(ARGS)
+	$(BIN)/python -m bench.convert
 
 serve: ## (not there yet) Run the server
 	@echo "There is no server yet: Windrow's HTTP API comes in a later step." \

@@ -21,6 +21,7 @@ from windrow.ingest.convert.framing import (
 )
 
 MIN_SHARE = 0.4  # of the text of the cleaned page that is in the main part, if it is that
+MAX_BESIDE = 0.2  # as much text as this in others of its name, and it is only one of several
 MAX_FRAME_SHARE = 0.6  # of the text: a frame with more in it is the page, badly named
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt")
@@ -135,9 +136,17 @@ def _find_main_part(body: LexborNode) -> LexborNode:
     for selector in MAIN_PARTS:
         parts = [(len(part.text()), part) for part in body.css(selector)]
         length, largest = max(parts, key=lambda found: found[0], default=(0, body))
-        if parts and length >= total * MIN_SHARE:
+        if parts and length >= total * MIN_SHARE and _beside(largest, parts) <= length * MAX_BESIDE:
             return largest
     return body
+
+
+def _beside(largest: LexborNode, parts: list[tuple[int, LexborNode]]) -> int:
+    """How much text is in other parts of that name: the answers to the longest post of a thread."""
+    if len(parts) == 1:
+        return 0
+    inside = {part.mem_id for part in largest.css("*")}
+    return sum(length for length, part in parts if part.mem_id not in inside)
 
 
 def _trimmings(part: LexborNode) -> list[LexborNode]:

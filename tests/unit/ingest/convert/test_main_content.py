@@ -60,6 +60,14 @@ def test_of_several_articles_none_is_the_main_part() -> None:
     ]
 
 
+@pytest.mark.parametrize("tag", ["article", "div class=content", "div class=post-content"])
+def test_the_answers_to_a_long_post_are_part_of_the_thread(tag: str) -> None:
+    end = tag.split()[0]
+    posts = [f"<{tag}><p>{TEXT * 8}</p></{end}>", *[f"<{tag}><p>ANSWER {TEXT}</p></{end}>"] * 4]
+
+    assert markdown("".join(posts)).count("ANSWER") == 4
+
+
 def test_the_heading_of_the_page_is_taken_along_and_that_of_the_site_is_not() -> None:
     page = "<title>{title}</title><header><h1>{heading}</h1></header><main><p>" + TEXT + "</main>"
 
