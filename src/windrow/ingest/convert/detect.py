@@ -18,12 +18,18 @@ OFFICE_BY_EXTENSION = {
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".doc": "application/msword",
+    ".xls": "application/vnd.ms-excel",
+    ".ppt": "application/vnd.ms-powerpoint",
     ".odt": "application/vnd.oasis.opendocument.text",
     ".ods": "application/vnd.oasis.opendocument.spreadsheet",
     ".epub": "application/epub+zip",
     ".rtf": "application/rtf",
     ".eml": "message/rfc822",
 }
+# Servers say these of other files too: of what a spreadsheet exported, say.
+OLD_OFFICE_TYPES = frozenset(OFFICE_BY_EXTENSION[name] for name in (".doc", ".xls", ".ppt"))
+OLD_OFFICE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 OFFICE_TYPES = frozenset(OFFICE_BY_EXTENSION.values()) | {"text/rtf"}
 # A file in the archive -> what the archive is.
 OFFICE_BY_MEMBER = {
@@ -65,10 +71,10 @@ def detect(resource: Resource) -> Detected:
         return Detected(Kind.PDF, "application/pdf")
     if said in HTML_TYPES:
         return Detected(Kind.HTML, said)
+    if said in VAGUE_TYPES or (said in OLD_OFFICE_TYPES and not head.startswith(OLD_OFFICE_START)):
+        return _sniff(resource, head)
     if said in OFFICE_TYPES:
         return Detected(Kind.OFFICE, said)
-    if said in VAGUE_TYPES:
-        return _sniff(resource, head)
     if _TEXT_TYPES.match(said):
         # A page under the name of its syntax.
         kind = Kind.HTML if said.endswith("/xml") and _XHTML_START.match(head) else Kind.TEXT
@@ -81,8 +87,9 @@ def _sniff(resource: Resource, head: bytes) -> Detected:
         office = _office_in_archive(resource.body)
         return Detected(Kind.OFFICE, office) if office else Detected(Kind.BINARY, "application/zip")
     extension = PurePosixPath(urlsplit(resource.final_url).path).suffix.lower()
-    if extension in OFFICE_BY_EXTENSION:
-        return Detected(Kind.OFFICE, OFFICE_BY_EXTENSION[extension])
+    by_name = OFFICE_BY_EXTENSION.get(extension)
+    if by_name and (by_name not in OLD_OFFICE_TYPES or head.startswith(OLD_OFFICE_START)):
+        return Detected(Kind.OFFICE, by_name)
     if _HTML_START.match(head) or _XHTML_START.match(head) or not head:
         return Detected(Kind.HTML, "text/html")
     if b"\x00" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):

@@ -87,6 +87,24 @@ def test_a_broken_office_file_says_so() -> None:
         read(b"PK\x03\x04 and so on", content_type=files.DOCX)
 
 
+def test_a_table_that_is_called_a_spreadsheet_is_still_text() -> None:
+    document = read("a,b\n1,2\n", content_type="application/vnd.ms-excel")
+
+    assert document.markdown == "a,b\n1,2\n"
+    assert document.metadata.content_type == "text/plain"
+
+
+def test_a_new_spreadsheet_under_the_name_of_an_old_one_is_read() -> None:
+    data = files.xlsx([["Item"], ["Tea"]])
+
+    assert "| Tea |" in (read(data, content_type="application/vnd.ms-excel").markdown or "")
+
+
+def test_an_old_office_file_that_is_broken_says_so() -> None:
+    with pytest.raises(ConversionError, match="broken"):
+        read(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), content_type="application/msword")
+
+
 @pytest.mark.parametrize(
     ("text", "content_type"),
     [
