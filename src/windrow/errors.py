@@ -13,6 +13,7 @@
     │  ├─ InvalidOptions                  bad input; nothing was fetched
     │  ├─ BrowserMissing(what)            only a browser could do this, and there is none
     │  ├─ BrowserCrashed *
+    │  ├─ EnrichError                     a model does not answer, or not as asked
     │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
     │  └─ ConversionError(content_type)   broken, encrypted or too much of it
     └─ QueueError
@@ -183,6 +184,16 @@ class BrowserCrashed(IngestError):
 
     code = "SCRAPE_BROWSER_CRASHED"
     transient = True
+
+
+class EnrichError(IngestError):
+    """A language model did not answer, or not as it was asked to."""
+
+    code = "SCRAPE_LLM_ERROR"
+
+    def __init__(self, message: str | None = None, *, transient: bool = False) -> None:
+        self.transient = transient
+        super().__init__(message)
 
 
 class UnsupportedFormat(IngestError):

@@ -56,6 +56,13 @@ class Settings:
     chromium: str = _setting(
         "/usr/bin/chromium", "The browser for what only a browser can do: screenshots, actions, …"
     )
+    llm_url: str = _setting(
+        "",
+        "An OpenAI-compatible endpoint for what a language model makes of pages: "
+        "https://api.example.com/v1; empty: none",
+    )
+    llm_key: str = _setting("", "The key for that endpoint", is_secret=True)
+    llm_model: str = _setting("", "The name of the model there")
     allow_private_networks: bool = _setting(
         False, "Whether pages may be fetched from this machine and from private networks"
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from tests.web.crawling import crawl, work
+from tests.ingest.enrich.chat import KEY, as_json, open_chat, page_of
+from tests.web.crawling import LOOPBACK, crawl, work
 from tests.web.site import Site
-from windrow import Queue
+from windrow import Queue, Worker
 from windrow.ingest.document import Document
+from windrow.ingest.enrich.llm import Model
+from windrow.pipelines.web.handlers import web_handlers
 from windrow.queue.job import JobState
 from windrow.services import web
 
@@ -126,3 +130,37 @@ async def test_crawl_takes_pages_that_were_kept_and_finds_their_links(
     assert (site.hits["/"], site.hits["/a"]) == (1, 1)
     found = [web.document_of(job) async for job in web.iterate_pages(queue, crawl_id)]
     assert [document.metadata.cache_state for document in found] == ["hit", "hit"]
+
+
+async def test_fields_are_compared_by_a_model_where_one_is_set(queue: Queue, site: Site) -> None:
+    """N4: changeTracking in the mode json, and summary."""
+    tracked = {"type": "changeTracking", "modes": ["json"], "prompt": "The price"}
+    asked: dict[str, Any] = {"formats": ["markdown", "summary", tracked]}
+
+    def answer(request: dict[str, Any]) -> str:
+        if "response_format" not in request:
+            return "About hay."
+        return as_json(price=int(re.findall(r"costs (\d+)", page_of(request))[0]))
+
+    documents = []
+    async with open_chat() as chat, Model(chat.url, "barn-1", KEY) as model:
+        chat.otherwise = answer
+        for price in (7, 8):
+            site.page("/", text=f"Hay costs {price}")
+            job = await web.start_scrape(queue, f"{site.url}/", asked)
+            async with web_handlers(queue, guard=LOOPBACK, model=model) as handlers:
+                await Worker(queue, handlers).run(until_idle=True)
+            documents.append(web.document_of(await queue.get(job.id)))
+    first, second = documents
+
+    assert first.summary == "About hay."
+    assert second.change_tracking is not None
+    assert second.change_tracking.change_status == "changed"
+    assert second.change_tracking.diff is None, "nobody asked for it"
+    assert second.change_tracking.json == {"price": {"previous": 7, "current": 8}}
+
+    site.page("/", text="Hay costs 9")
+    without = await scraped(queue, f"{site.url}/", **asked)
+    assert without.change_tracking is not None
+    assert without.change_tracking.change_status == "changed"
+    assert "No language model is set" in (without.warning or "")

@@ -9,8 +9,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
@@ -72,19 +72,29 @@ async def run_worker(
             return await _run_worker(queue, handlers, until_idle, observers, options)
 
 
-def open_web_handlers(
-    settings: Settings, queue: Queue
-) -> AbstractAsyncContextManager[list[Handler]]:
+@asynccontextmanager
+async def open_web_handlers(settings: Settings, queue: Queue) -> AsyncIterator[list[Handler]]:
     """The handlers of pages and crawls, which may fetch what the settings allow."""
     # Not at the top: everything that fetches and converts comes with them.
+    from windrow.ingest.enrich.llm import Model
     from windrow.ingest.fetch.guard import Guard
     from windrow.pipelines.web.credentials import Vault
     from windrow.pipelines.web.handlers import web_handlers
 
     guard = Guard.from_settings(settings)
-    return web_handlers(
-        queue, guard=guard, vault=Vault(queue, settings), chromium=settings.chromium
-    )
+    async with AsyncExitStack() as stack:
+        model = Model.from_settings(settings)
+        if model is not None:
+            stack.push_async_callback(model.close)
+        yield await stack.enter_async_context(
+            web_handlers(
+                queue,
+                guard=guard,
+                vault=Vault(queue, settings),
+                chromium=settings.chromium,
+                model=model,
+            )
+        )
 
 
 async def _run_worker(

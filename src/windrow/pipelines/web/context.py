@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from windrow.ingest.browser.browser import Browser
+from windrow.ingest.enrich.llm import Model
 from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.web.robots_cache import RobotsCache
@@ -30,10 +31,12 @@ class Web:
         fetcher: Fetcher,
         vault: Vault | None = None,
         browser: Browser | None = None,
+        model: Model | None = None,
     ) -> None:
         self.queue = queue
         self.fetcher = fetcher
         self.browser = browser or Browser(fetcher.guard)
+        self.model = model
         self._vault = vault
         self.robots = RobotsCache(fetcher)
         self._met: OrderedDict[str, set[int]] = OrderedDict()

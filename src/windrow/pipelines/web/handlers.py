@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from windrow.ingest.browser.browser import EXECUTABLE, Browser
+from windrow.ingest.enrich.llm import Model
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
 from windrow.pipelines.web.batch import start_batch
@@ -52,6 +53,7 @@ async def web_handlers(
     vault: Vault | None = None,
     browser: Browser | None = None,
     chromium: str = EXECUTABLE,
+    model: Model | None = None,
 ) -> AsyncIterator[list[Handler]]:
     """The handlers of all kinds `web.*`, which share one pool of connections and one browser. What
     is handed in stays open."""
@@ -61,7 +63,7 @@ async def web_handlers(
         if browser is None:
             browser = Browser(fetcher.guard, executable=chromium)
             stack.push_async_callback(browser.close)
-        yield make_handlers(Web(queue, fetcher, vault, browser))
+        yield make_handlers(Web(queue, fetcher, vault, browser, model))
 
 
 def make_handlers(web: Web) -> list[Handler]:

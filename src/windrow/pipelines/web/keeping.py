@@ -18,8 +18,10 @@ from typing import Any, Final
 import msgspec
 
 from windrow.errors import FetchError, ScrapeFailed
-from windrow.ingest.document import ChangeTracking, Document, Resource
+from windrow.ingest.document import Document, Resource
+from windrow.ingest.enrich.asking import compare_fields
 from windrow.ingest.enrich.changes import GONE, compare, is_comparable
+from windrow.ingest.enrich.llm import Model
 from windrow.ingest.fetch import codes
 from windrow.ingest.options import Format, ScrapeOptions
 from windrow.pipelines.web.scraping import Scraped
@@ -55,9 +57,8 @@ class _Body(msgspec.Struct, omit_defaults=True):
     content_type: str = ""
 
 
-class _Version(msgspec.Struct, omit_defaults=True):
+class _Version(msgspec.Struct):
     markdown: str
-    json: Any = None
 
 
 def is_asked_for(options: ScrapeOptions) -> bool:
@@ -118,8 +119,11 @@ def choose(kept: Kept | None, url: str, options: ScrapeOptions) -> Scraped | Non
 
 
 async def keep(store: Store, url: str, options: ScrapeOptions, job: Job, scraped: Scraped) -> None:
-    """Keep a page that was fetched just now."""
+    """Keep a page that was fetched just now. One with a warning lacks something, and is made again
+    when it is asked for again."""
     resource = scraped.resource
+    if scraped.document.warning is not None:
+        return
     if not (options.store_in_cache and may_be_shared(options) and 200 <= resource.status < 300):
         return
     body = _Body(
@@ -150,29 +154,30 @@ async def still_good(store: Store, kept: Kept, resource: Resource) -> Scraped:
 
 
 async def track_changes(
-    store: Store, url: str, wanted: Format, job: Job, document: Document
-) -> tuple[ChangeTracking | None, Any]:
-    """Tell what has changed, and keep this version when the job is completed. Also what a model
-    made of the version before, if one did."""
+    store: Store, url: str, wanted: Format, job: Job, document: Document, model: Model | None
+) -> None:
+    """Tell what has changed, and keep this version when the job is completed."""
     if not is_comparable(document):
         status = document.metadata.status_code
         document.warn(f"The answer has status {status}, so it is not compared with earlier ones.")
-        return None, None
+        return
     variant = f"changes:{wanted.tag or ''}"
     row = await store.get_page(page_key(job.tenant, url, variant))
-    before = None if row is None else _unpacked(row)
+    before = None if row is None else _unpacked(row).markdown
     document.change_tracking = await asyncio.to_thread(
         compare,
         document,
-        None if before is None else before.markdown,
+        before,
         None if row is None else row.fetched_at,
         with_diff="git-diff" in (wanted.modes or ()),
     )
+    if before is not None and "json" in (wanted.modes or ()):
+        await compare_fields(document, wanted, before, model)
     if document.metadata.status_code not in GONE:
         version = _Version(document.markdown or "")
         kept = PageRow(job.tenant, url, variant, datetime.now(UTC), _packed(version))
+        # Last, because on Postgres a transaction is open from here on.
         await store.keep_page(kept, tx=job.tx)
-    return document.change_tracking, None if before is None else before.json
 
 
 def _fingerprint(options: ScrapeOptions) -> str:

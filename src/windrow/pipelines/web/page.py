@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from windrow.errors import FetchError, ScrapeFailed
+from windrow.ingest.enrich.asking import enrich
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import Scope, Verdict
 from windrow.pipelines.web import keeping
@@ -12,7 +13,13 @@ from windrow.pipelines.web.context import Web, scope_of
 from windrow.pipelines.web.frontier import choose, page_jobs
 from windrow.pipelines.web.keeping import Kept, is_asked_for
 from windrow.pipelines.web.payloads import PagePayload
-from windrow.pipelines.web.scraping import Scraped, fetch_page, make_document, scrape
+from windrow.pipelines.web.scraping import (
+    Scraped,
+    fetch_page,
+    make_document,
+    scrape,
+    scrape_failures,
+)
 from windrow.pipelines.web.skipping import note_blocked
 from windrow.queue.job import Job, NewJob
 from windrow.queue.outcome import Done
@@ -42,8 +49,10 @@ async def _scrape(web: Web, job: Job, payload: PagePayload) -> Scraped:
         return scraped
     if is_asked_for(options):
         scraped.document.metadata.cache_state = "miss"
-    if (wanted := options.format("changeTracking")) is not None:
-        await keeping.track_changes(store, url, wanted, job, scraped.document)
+    with scrape_failures():
+        await enrich(scraped.document, options, web.model)
+        if (wanted := options.format("changeTracking")) is not None:
+            await keeping.track_changes(store, url, wanted, job, scraped.document, web.model)
     # The pages of a crawl are kept with it, so a second time only for those who ask for that.
     if payload.crawl_id is None or is_asked_for(options):
         await keeping.keep(store, url, options, job, scraped)
