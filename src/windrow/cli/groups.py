@@ -117,7 +117,9 @@ def cancel(
 
 def group_fields(group: Group) -> dict[str, Any]:
     """A group for JSON."""
-    shown = "id state is_paused is_open pending counts root tenant created_at ended_at"
+    shown = (
+        "id state is_paused is_open pending members max_jobs counts root tenant created_at ended_at"
+    )
     return {name: getattr(group, name) for name in shown.split()}
 
 
