@@ -43,6 +43,8 @@ def tame(text: str) -> str:
         text = _unify_formatting(text, tags)
     if tags > MANY_TAGS:
         text = _drop_open_formatting(text)
+    # Tables in tables are taken apart one by one, which is slow where they are deep.
+    if tags > MANY_TAGS or (tags > FEW_TAGS and text.lower().count("<table") > MAX_DEPTH):
         text = flatten(text)
     return text
 
