@@ -18,7 +18,7 @@ import pytest
 from tests.builders import UNKNOWN_ID
 from tests.cli.conftest import Read, Windrow
 from tests.web.conftest import own_kinds, site, site_server  # noqa: F401
-from tests.web.crawling import LOOPBACK
+from tests.web.crawling import LOOPBACK, path_of
 from tests.web.site import Site
 from windrow import Queue, Worker
 from windrow.cli import web as commands
@@ -149,7 +149,7 @@ def test_ctrl_c_leaves_a_crawl_that_goes_on_where_it_was(
     site: Site,  # noqa: F811
 ) -> None:
     """A8: what was done is not done again."""
-    start = site.generate(40, seconds=0.1)
+    start = site.generate(40, seconds=0.5)  # there is time to interrupt it
     options = ["--concurrency", "2", "--crawl-entire-domain", "--limit", "25", "--json"]
     first = start_process(store_url, tmp_path, "crawl", start, *options)
     try:
@@ -164,12 +164,15 @@ def test_ctrl_c_leaves_a_crawl_that_goes_on_where_it_was(
     left = json.loads(out)
     assert (first.returncode, left["status"], left["is_interrupted"]) == (130, "scraping", True)
     assert f"windrow crawl --resume {left['id']}" in err
+    had = {path_of(page["metadata"]["sourceURL"]) for page in left["data"]}
+    assert 0 < len(had) < 25
 
+    site.generate(40)
     second = start_process(store_url, tmp_path, "crawl", "--resume", left["id"], "--json")
     out, err = second.communicate(timeout=60)
     done = json.loads(out)
     assert (second.returncode, done["status"], done["completed"]) == (0, "completed", 25), err
-    assert {site.hits[path] for path in site.pages_hit()} == {1}
+    assert {site.hits[path] for path in had} == {1}
     assert len(site.pages_hit()) == 25
 
 
