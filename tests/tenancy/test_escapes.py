@@ -18,7 +18,7 @@ from windrow.services.tenancy import disable_tenancy, enable_tenancy, tenancy_st
 DENIED = asyncpg.InsufficientPrivilegeError
 TABLES_OF_A_TENANT = (
     *("job", "job_live", "job_finished", "job_payload", "job_error", "job_progress", "job_step"),
-    *("job_group", "event", "blob"),
+    *("job_group", "group_note", "event", "blob"),
 )
 
 
@@ -45,7 +45,7 @@ def new_row(**fields: object) -> str:
 
 
 @pytest.fixture
-async def theirs(globex: Queue, worker: Queue) -> list[str]:
+async def theirs(tenancy: Tenancy, globex: Queue, worker: Queue) -> list[str]:
     """A job of globex in every table: finished with a large result, failed, running and waiting."""
     done = await globex.enqueue("work", {"secret": 1})
     lease = await worker.claim()
@@ -56,6 +56,11 @@ async def theirs(globex: Queue, worker: Queue) -> list[str]:
     await lease.fail(lease.jobs[0], "their error")
     await worker.set_limit("key", active=5)
     group = await globex.create_group()
+    async with tenancy.connected() as owner:
+        note = (
+            "INSERT INTO windrow.group_note (group_id, subject, text) VALUES ($1, 'of', 'theirs')"
+        )
+        await owner.execute(note, group.id)
     running = await globex.enqueue("work", {"secret": 3}, group=group.id)
     await worker.claim()
     waiting = await globex.enqueue("work", {"secret": 4}, unique="key", limits=["key"])
