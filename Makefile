@@ -58,9 +58,8 @@ bench: $(PEERS) ## Measure beside the floor and the peers (ARGS='--no-peers --ro
 	$(BIN)/python -m bench $(ARGS)
 	$(BIN)/python -m bench.convert
 
-serve: ## (not there yet) Run the server
-	@echo "There is no server yet: Windrow's HTTP API comes in a later step." \
-	      "What works today: make demo, and .venv/bin/windrow --help" >&2; exit 1
+serve: $(STAMP) ## Run the server, with a worker in it
+	$(BIN)/windrow serve
 
 schema: $(STAMP) ## Rewrite the schema.sql snapshots from the migrations
 	$(BIN)/python -m tests.refresh_schema

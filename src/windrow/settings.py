@@ -80,6 +80,12 @@ class Settings:
         "them open; empty: a file in data_dir",
         is_secret=True,
     )
+    api_keys: str = _setting(
+        "",
+        "Who may use the HTTP API: key, key=tenant or key=tenant:role (read, write, admin), with "
+        "spaces or commas between; a key alone is an admin's of all tenants",
+        is_secret=True,
+    )
     event_retention_seconds: int = _setting(
         86_400, "How long events are kept; at most a week, 604800"
     )

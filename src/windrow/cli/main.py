@@ -19,6 +19,7 @@ from windrow.cli import (
     limits,
     queues,
     schedules,
+    serve,
     top,
     web,
     worker,
@@ -45,6 +46,7 @@ app.command("bench", context_settings=bench.CONTEXT)(bench.bench)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("events")(events.events)
+app.command("serve")(serve.serve)
 app.command("top")(top.top)
 app.command("worker")(worker.worker)
 

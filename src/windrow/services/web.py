@@ -5,17 +5,23 @@ Everything is a job: these functions enqueue it, and tell how far it is. Workers
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
+import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
 from windrow.errors import (
+    DuplicateJob,
+    GroupEnded,
     GroupNotFound,
     IllegalTransition,
     InvalidOptions,
     JobNotFound,
+    WaitTimeout,
 )
 from windrow.ingest.document import Document
 from windrow.ingest.options import ScrapeOptions
@@ -42,7 +48,7 @@ from windrow.pipelines.web.payloads import (
 )
 from windrow.pipelines.web.skipping import list_blocked
 from windrow.queue.ids import new_id
-from windrow.queue.job import Job, JobState
+from windrow.queue.job import Job, JobState, NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group
 
@@ -53,6 +59,11 @@ PAGE: Final = 100
 _CODE: Final = re.compile(r"^(?:\w+: )?([A-Z][A-Z0-9_]{3,}): ")
 # A batch is one job, whose payload has an end; longer lists are appended part by part.
 MOST_URLS: Final = 20_000
+# How long pages that are added to a batch wait for its first job to run.
+APPEND_SECONDS: Final = 10.0
+APPEND_WAIT: Final = 0.05
+# Where idempotency keys become the ids of batches.
+_IDEMPOTENCY: Final = uuid.UUID("5f0c6a4e-3a5c-5d0e-9d55-3b0e5e5f7a11")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +83,7 @@ class Crawl:
     error: str | None  # why it could not begin
     options: Mapping[str, Any]
     tenant: str | None = None
+    expires_at: datetime | None = None  # once it has ended
 
     @property
     def total(self) -> int:
@@ -132,6 +144,19 @@ async def scrape_one(
     return await queue.wait(job.id, timeout=timeout)
 
 
+async def wait_or_cancel(queue: Queue, job_id: str, *, timeout: float) -> Job:
+    """A job that has ended. When the time is up it is cancelled, as nobody waits for it any more,
+    and WaitTimeout is raised."""
+    try:
+        return await queue.wait(job_id, timeout=timeout)
+    except WaitTimeout:
+        try:
+            await queue.cancel(job_id, reason="nobody waits for it any more")
+        except IllegalTransition:
+            return await queue.get(job_id)  # it ended at the last moment
+        raise
+
+
 async def start_crawl(
     queue: Queue,
     url: str,
@@ -169,12 +194,14 @@ async def start_batch(
     ignore_invalid: bool = True,
     append_to: str | None = None,
     tenant: str | None = None,
+    idempotency_key: str | None = None,
 ) -> StartedBatch:
-    """Have these pages scraped, or add them to a batch that has not ended (`append_to`)."""
+    """Have these pages scraped, or add them to a batch that has not ended (`append_to`). With an
+    `idempotency_key` a second batch of the same tenant with that key raises DuplicateJob."""
     valid, invalid = _sorted_out(urls, ignore_invalid)
     if max_concurrency is not None and max_concurrency < 1:
         raise InvalidOptions(f"maxConcurrency must be at least 1, not {max_concurrency}")
-    batch_id = append_to or new_id()
+    batch_id = append_to or _batch_id(idempotency_key, tenant)
     payload = BatchPayload(
         urls=tuple(valid),
         crawl_id=batch_id,
@@ -183,9 +210,9 @@ async def start_batch(
         max_concurrency=max_concurrency,
     )
     if append_to is not None:
-        await queue.enqueue_many(batch_jobs(payload, tenant))
+        await _append(queue, append_to, batch_jobs(payload, tenant), tenant)
     else:
-        await queue.enqueue(
+        new = NewJob(
             BATCH,
             to_json(payload),
             queue=QUEUE,
@@ -193,6 +220,9 @@ async def start_batch(
             tenant=tenant,
             id=batch_id,
         )
+        [inserted] = await queue.enqueue_many([new])
+        if idempotency_key is not None and inserted.outcome == "existing":
+            raise DuplicateJob(idempotency_key, batch_id)
     return StartedBatch(batch_id, invalid)
 
 
@@ -223,9 +253,14 @@ async def map_site(
     return await queue.wait(job.id, timeout=timeout)
 
 
-async def get_crawl(queue: Queue, crawl_id: str) -> Crawl:
-    """How far a crawl or batch is. Raises JobNotFound."""
-    root = await _root(queue, crawl_id)
+async def get_scrape(queue: Queue, scrape_id: str, *, tenant: str | None = None) -> Job:
+    """A page that was asked for, alone or as one of many. Raises JobNotFound."""
+    return await _find(queue, scrape_id, (SCRAPE,), tenant)
+
+
+async def get_crawl(queue: Queue, crawl_id: str, *, tenant: str | None = None) -> Crawl:
+    """How far a crawl or batch is; with `tenant`, one of that tenant. Raises JobNotFound."""
+    root = await _root(queue, crawl_id, tenant)
     try:
         group = await queue.group(crawl_id)
     except GroupNotFound:
@@ -272,10 +307,12 @@ def document_of(job: Job) -> Document:
     return Document.from_wire(job.result)
 
 
-async def get_errors(queue: Queue, crawl_id: str, *, limit: int = 1000) -> CrawlErrors:
+async def get_errors(
+    queue: Queue, crawl_id: str, *, limit: int = 1000, tenant: str | None = None
+) -> CrawlErrors:
     """The pages that could not be had, and those that robots.txt forbids. A page that only turned
     out to be another one of the crawl is no error."""
-    await _root(queue, crawl_id)
+    await _root(queue, crawl_id, tenant)
     failed = await queue.list(group=crawl_id, kind=SCRAPE, state=JobState.FAILED, limit=limit)
     errors = [_page_error(job) for job in failed]
     return CrawlErrors(
@@ -284,10 +321,12 @@ async def get_errors(queue: Queue, crawl_id: str, *, limit: int = 1000) -> Crawl
     )
 
 
-async def cancel_crawl(queue: Queue, crawl_id: str, *, reason: str = "cancelled") -> Crawl:
+async def cancel_crawl(
+    queue: Queue, crawl_id: str, *, reason: str = "cancelled", tenant: str | None = None
+) -> Crawl:
     """Stop a crawl or batch: what waits is cancelled, what runs is told. Raises IllegalTransition
     if it has ended already."""
-    crawl = await get_crawl(queue, crawl_id)
+    crawl = await get_crawl(queue, crawl_id, tenant=tenant)
     if crawl.status != "scraping":
         raise IllegalTransition(crawl_id, crawl.status, "cancelled")
     await queue.cancel(crawl_id, reason=reason)
@@ -322,16 +361,45 @@ async def _limit_again(queue: Queue, root: Job) -> None:
         await queue.set_limit(crawl_key(root.id), active=most)
 
 
-async def _root(queue: Queue, crawl_id: str) -> Job:
-    root = await queue.get(crawl_id)
-    if root.kind not in (CRAWL, BATCH):
-        raise JobNotFound(crawl_id)
-    return root
+async def _append(queue: Queue, batch_id: str, jobs: Sequence[NewJob], tenant: str | None) -> None:
+    """Add pages to a batch. Its group is made when its first job runs, which is waited for."""
+    give_up_at = time.monotonic() + APPEND_SECONDS
+    while True:
+        root = await _find(queue, batch_id, (BATCH,), tenant)
+        try:
+            await queue.enqueue_many(jobs)
+        except GroupNotFound:
+            if root.is_finished:
+                raise GroupEnded(batch_id) from None
+            if time.monotonic() > give_up_at:
+                raise WaitTimeout(batch_id) from None
+            await asyncio.sleep(APPEND_WAIT)
+        else:
+            return
+
+
+async def _root(queue: Queue, crawl_id: str, tenant: str | None = None) -> Job:
+    return await _find(queue, crawl_id, (CRAWL, BATCH), tenant)
+
+
+async def _find(queue: Queue, job_id: str, kinds: Sequence[str], tenant: str | None) -> Job:
+    """A job of these kinds. What another tenant has is not there."""
+    job = await queue.get(job_id)
+    if job.kind not in kinds or (tenant is not None and job.tenant != tenant):
+        raise JobNotFound(job_id)
+    return job
+
+
+def _batch_id(idempotency_key: str | None, tenant: str | None) -> str:
+    """The same for the same key, so that the second is refused by the database."""
+    if idempotency_key is None:
+        return new_id()
+    return str(uuid.uuid5(_IDEMPOTENCY, f"{tenant or ''}\n{idempotency_key}"))
 
 
 def _describe(root: Job, group: Group | None) -> Crawl:
     counts = {} if group is None else group.counts
-    code, error = _split_error(root) if root.state is JobState.FAILED else (None, None)
+    code, error = why_failed(root) if root.state is JobState.FAILED else (None, None)
     return Crawl(
         id=root.id,
         kind=root.kind,
@@ -346,6 +414,7 @@ def _describe(root: Job, group: Group | None) -> Crawl:
         error=error,
         options=root.payload.get("crawlerOptions") or {},
         tenant=root.tenant,
+        expires_at=root.expires_at,
     )
 
 
@@ -360,13 +429,13 @@ def _status(root: Job, group: Group | None) -> CrawlStatus:
 
 
 def _page_error(job: Job) -> PageError:
-    code, error = _split_error(job)
+    code, error = why_failed(job)
     return PageError(
         id=job.id, url=job.payload.get("url", ""), code=code, error=error, at=job.finished_at
     )
 
 
-def _split_error(job: Job) -> tuple[str | None, str]:
+def why_failed(job: Job) -> tuple[str | None, str]:
     """The code and the words of why a job failed."""
     message = job.error or ""
     found = _CODE.match(message)

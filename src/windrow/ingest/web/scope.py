@@ -30,6 +30,8 @@ _REPEATED_REPEAT: Final = re.compile(
     r"\((?:\?:)?(?:\[(?:[^\]\\]|\\.)*\]|\\.|[^()\[\]\\])[+*]\)[+*{]"
 )
 
+_UNKNOWN: Final = "Object contains unknown field"
+
 SitemapUse = Literal["include", "skip", "only"]
 
 
@@ -203,5 +205,7 @@ def _check_least(value: int | None, least: int, name: str) -> None:
 
 def explain(message: str) -> str:
     """msgspec's message, with the option's own name first."""
+    if message.startswith(_UNKNOWN):
+        return message.replace(_UNKNOWN, "Unrecognized key in body:")
     what, _, where = message.partition(" - at `$.")
     return f"{where.rstrip('`')}: {what}" if where else what

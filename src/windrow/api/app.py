@@ -1,0 +1,33 @@
+"""`create_app`: the whole HTTP API on one queue."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from windrow import __version__
+from windrow.api.errors import add_error_handlers
+from windrow.api.firecrawl import batch, crawl, map, scrape, team
+from windrow.api.limits import BodyLimit
+from windrow.queue.queue import Queue
+from windrow.services.keys import read_keys
+from windrow.settings import Settings
+
+ROUTERS = (scrape.router, batch.router, crawl.router, map.router, team.router)
+
+
+def create_app(queue: Queue, settings: Settings) -> FastAPI:
+    """An application whose queue is opened and closed by the caller."""
+    app = FastAPI(
+        title="Windrow",
+        version=__version__,
+        description="Pages, sites and jobs, durably. `/v2` speaks as Firecrawl does.",
+        redoc_url=None,
+    )
+    app.state.queue = queue
+    app.state.settings = settings
+    app.state.keys = read_keys(settings)
+    for router in ROUTERS:
+        app.include_router(router)
+    add_error_handlers(app)
+    app.add_middleware(BodyLimit)
+    return app

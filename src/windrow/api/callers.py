@@ -1,0 +1,83 @@
+"""Who asks: `Reader`, `Writer` and `Admin` are what an endpoint asks for, and get a `Caller`.
+
+Without any key there is one caller, who may do everything, and only on this machine: requests from
+elsewhere are refused, and so are those that a web page of another site makes somebody's browser
+send (by their Host and Origin).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from windrow.api.errors import ApiError
+from windrow.queue.queue import Queue
+from windrow.services.keys import Identity, Role, hash_key
+
+NO_KEY: Final = (
+    "No API key is configured, so only this machine is served: set WINDROW_API_KEYS to serve others"
+)
+_EVERYTHING: Final = Identity(None, "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    queue: Queue
+    identity: Identity
+
+    @property
+    def tenant(self) -> str | None:
+        return self.identity.tenant
+
+
+def identify(connection: HTTPConnection) -> Identity:
+    """Who asks. Raises ApiError 401 or 403."""
+    keys: dict[str, Identity] = connection.app.state.keys
+    if not keys:
+        _check_is_local(connection)
+        return _EVERYTHING
+    scheme, _, key = connection.headers.get("authorization", "").partition(" ")
+    identity = keys.get(hash_key(key.strip())) if scheme.lower() == "bearer" else None
+    if identity is None:
+        raise ApiError(401, "UNAUTHORIZED", "Unauthorized: Invalid token")
+    return identity
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _asks(role: Role) -> Callable[[HTTPConnection], Caller]:
+    def caller(connection: HTTPConnection) -> Caller:
+        identity = identify(connection)
+        if not identity.may(role):
+            said = f"This key may only {identity.role}; it takes one with the role {role}"
+            raise ApiError(403, "FORBIDDEN", said)
+        return Caller(connection.app.state.queue, identity)
+
+    return caller
+
+
+def _check_is_local(connection: HTTPConnection) -> None:
+    client = "" if connection.client is None else connection.client.host
+    asked = urlsplit(f"//{connection.headers.get('host', '')}").hostname or ""
+    origin = connection.headers.get("origin")
+    page = "localhost" if origin is None else urlsplit(origin).hostname or ""
+    if not (is_loopback(client) and is_loopback(asked) and is_loopback(page)):
+        raise ApiError(403, "FORBIDDEN", NO_KEY)
+
+
+Reader = Annotated[Caller, Depends(_asks("read"))]
+Writer = Annotated[Caller, Depends(_asks("write"))]
+Admin = Annotated[Caller, Depends(_asks("admin"))]

@@ -1,0 +1,134 @@
+"""How far crawls and batches are: the answers that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from windrow.api.answers import answer
+from windrow.api.callers import Caller
+from windrow.api.errors import ApiError
+from windrow.errors import IllegalTransition, JobNotFound
+from windrow.queue.job import Job
+from windrow.services.web import Crawl, cancel_crawl, get_crawl, get_errors
+from windrow.services.web_pages import read_pages
+
+PAGE: Final = 100
+MOST: Final = 1_000
+PAGE_BYTES: Final = 10 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """Where a kind of job is asked for."""
+
+    kind: str
+    path: str
+
+    def url(self, request: Request, crawl_id: str) -> str:
+        """With the scheme and the host of the request, whatever they are behind a proxy."""
+        return f"{request.url.scheme}://{request.url.netloc}{self.path}/{crawl_id}"
+
+
+CRAWLS: Final = Verb("web.crawl", "/v2/crawl")
+BATCHES: Final = Verb("web.batch", "/v2/batch/scrape")
+
+Skip = Annotated[int, Query(ge=0, le=2**31)]
+Limit = Annotated[int | None, Query(ge=1, le=2**31)]
+
+
+async def find(caller: Caller, verb: Verb, crawl_id: str) -> Crawl:
+    """A crawl, or a batch, of the caller's. Raises JobNotFound."""
+    crawl = await get_crawl(caller.queue, crawl_id, tenant=caller.tenant)
+    if crawl.kind != verb.kind:
+        raise JobNotFound(crawl_id)
+    return crawl
+
+
+async def answer_status(
+    request: Request, caller: Caller, verb: Verb, crawl_id: str, skip: int, limit: int | None
+) -> Response:
+    # First how far it is, then the pages: of one that is over all are there.
+    crawl = await find(caller, verb, crawl_id)
+    if crawl.status == "failed":
+        return answer({"success": False, **describe(crawl), "error": crawl.error, "data": []})
+    asked = min(limit or PAGE, MOST)
+    pages = _that_fit(await read_pages(caller.queue, crawl_id, skip=skip, limit=asked))
+    body = {"success": True, **describe(crawl), "data": pages}
+    if crawl.status == "scraping" or crawl.completed > skip + len(pages):
+        query = {"skip": skip + len(pages)} | ({"limit": limit} if limit else {})
+        body["next"] = f"{verb.url(request, crawl_id)}?{urlencode(query)}"
+    return answer(body)
+
+
+def describe(crawl: Crawl) -> dict[str, Any]:
+    """What is said about a crawl beside its documents. What is not known yet is left out."""
+    body: dict[str, Any] = {
+        "status": crawl.status,
+        "completed": crawl.completed,
+        "total": crawl.total,
+        "creditsUsed": crawl.completed,
+        "createdAt": crawl.created_at,
+    }
+    if crawl.expires_at is not None:
+        body["expiresAt"] = crawl.expires_at
+    if crawl.ended_at is not None:
+        body["completedAt"] = crawl.ended_at
+        body["duration"] = (crawl.ended_at - crawl.created_at).total_seconds()
+    return body
+
+
+async def answer_errors(caller: Caller, verb: Verb, crawl_id: str) -> Response:
+    await find(caller, verb, crawl_id)
+    found = await get_errors(caller.queue, crawl_id, tenant=caller.tenant)
+    errors = [
+        {
+            "id": one.id,
+            "timestamp": one.at,
+            "url": one.url,
+            "code": one.code,
+            "error": one.error,
+        }
+        for one in found.errors
+    ]
+    blocked = list(found.robots_blocked)
+    # `success` is no part of the contract, but one of the clients looks for it.
+    return answer({"success": True, "errors": errors, "robotsBlocked": blocked})
+
+
+async def answer_cancel(caller: Caller, verb: Verb, crawl_id: str) -> Response:
+    await find(caller, verb, crawl_id)
+    try:
+        await cancel_crawl(caller.queue, crawl_id, tenant=caller.tenant)
+    except IllegalTransition as error:
+        if error.state != "cancelled":
+            raise ApiError(409, "CONFLICT", f"The job is {error.state} already") from error
+    return answer({"success": True, "status": "cancelled"})
+
+
+def documents(pages: Sequence[Job]) -> list[msgspec.Raw]:
+    """As they are stored: they need not be read to be sent."""
+    return [msgspec.Raw(_bytes(page.result_json)) for page in pages if page.result_json]
+
+
+def _that_fit(pages: Sequence[Job]) -> list[msgspec.Raw]:
+    """As many documents as go into one answer, and at least one."""
+    fitting: list[msgspec.Raw] = []
+    room = PAGE_BYTES
+    for document in documents(pages):
+        room -= len(bytes(document))
+        if fitting and room < 0:
+            break
+        fitting.append(document)
+    return fitting
+
+
+def _bytes(stored: str | bytes | None) -> bytes:
+    return stored.encode() if isinstance(stored, str) else stored or b"null"

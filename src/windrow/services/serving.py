@@ -1,0 +1,204 @@
+"""Serving HTTP, with workers beside it, until told to stop.
+
+The first signal lets requests and running jobs end, the second does not wait for them. Nothing is
+lost either way: what did not end is a row in the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Final
+
+from windrow.errors import ConfigError
+from windrow.queue.queue import Queue
+from windrow.services.jobs import open_queue
+from windrow.services.keys import read_keys
+from windrow.services.working import SUPERVISOR, Child, environment, open_web_handlers
+from windrow.settings import Settings
+from windrow.worker.worker import Worker
+
+if TYPE_CHECKING:
+    import uvicorn
+
+logger = logging.getLogger(__name__)
+
+MakeApp = Callable[[Queue, Settings], Any]
+
+GRACE_SECONDS: Final = 10.0  # for requests that are being answered, and for running jobs
+
+
+async def serve(
+    settings: Settings,
+    make_app: MakeApp,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 3002,
+    workers: int = 1,
+    concurrency: int = 10,
+    ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve the application that `make_app` makes; with one worker in this process, or so many in
+    processes of their own, or none. `ready` is told the address once it answers."""
+    check_host(settings, host)
+    with _listening(host, port) as listener:
+        async with open_queue(settings, migrate=None) as queue:
+            server = _make_server(make_app(queue, settings), lambda: ready(_address(listener)))
+            async with _working(settings, queue, workers, concurrency) as stop_workers:
+
+                def stop() -> None:
+                    _stop_server(server)
+                    stop_workers()
+
+                with _signals(stop):
+                    await server.serve(sockets=[listener])
+
+
+def check_host(settings: Settings, host: str) -> None:
+    """Without a key only this machine is served. Raises ConfigError."""
+    if read_keys(settings) or host == "localhost":
+        return
+    try:
+        if ipaddress.ip_address(host).is_loopback:
+            return
+    except ValueError:
+        pass  # a name, of whatever addresses
+    raise ConfigError(
+        f"no API key is configured, so only this machine is served, not {host}: "
+        "set WINDROW_API_KEYS, or serve on 127.0.0.1"
+    )
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Bound before anything else: a port that is taken is said at once."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            yield listener
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"cannot serve on {host}:{port}: {error}") from error
+
+
+def _make_server(app: Any, ready: Callable[[], None]) -> uvicorn.Server:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        def capture_signals(self) -> Any:
+            return nullcontext()  # signals are for the workers too: see `_signals`
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            ready()
+
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(GRACE_SECONDS),
+    )
+    return Server(config)
+
+
+def _stop_server(server: uvicorn.Server) -> None:
+    server.force_exit = server.should_exit
+    server.should_exit = True
+
+
+@asynccontextmanager
+async def _working(
+    settings: Settings, queue: Queue, workers: int, concurrency: int
+) -> AsyncIterator[Callable[[], None]]:
+    """Workers, as long as this lasts; what stops them."""
+    if workers == 1:
+        async with _one_here(settings, queue, concurrency) as stop:
+            yield stop
+    else:
+        async with _processes(settings, workers, concurrency) as stop:
+            yield stop
+
+
+@asynccontextmanager
+async def _one_here(
+    settings: Settings, queue: Queue, concurrency: int
+) -> AsyncIterator[Callable[[], None]]:
+    stopping = asyncio.Event()
+    running: list[Worker] = []
+
+    async def work() -> None:
+        async with AsyncExitStack() as stack:
+            handlers = await stack.enter_async_context(open_web_handlers(settings, queue))
+            worker = Worker(queue, handlers, concurrency=concurrency, grace=GRACE_SECONDS)
+            running.append(worker)
+            if not stopping.is_set():
+                await worker.run()
+
+    def stop() -> None:
+        stopping.set()
+        for worker in running:
+            worker.stop()
+
+    task = asyncio.create_task(work(), name="windrow worker")
+    task.add_done_callback(_report)
+    try:
+        yield stop
+    finally:
+        if not stopping.is_set():
+            stop()
+        await task
+
+
+@asynccontextmanager
+async def _processes(
+    settings: Settings, count: int, concurrency: int
+) -> AsyncIterator[Callable[[], None]]:
+    supervised = {**environment(settings), SUPERVISOR: str(os.getpid())}
+    arguments = ["web", "--concurrency", str(concurrency), "--grace", f"{GRACE_SECONDS:g}s"]
+    children = [Child(arguments, supervised) for _ in range(count)]
+    tasks = [asyncio.create_task(child.keep_running()) for child in children]
+
+    def stop() -> None:
+        for child in children:
+            child.tell(signal.SIGTERM)
+
+    try:
+        yield stop
+    finally:
+        if not all(child.is_stopping for child in children):
+            stop()
+        await asyncio.gather(*tasks)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("the worker in this process died: %s", error, exc_info=error)
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,198 @@
+"""N8: the unmodified client of Firecrawl, in both its kinds, against `windrow serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from firecrawl import AsyncFirecrawl, Firecrawl
+from firecrawl.v2.types import PaginationConfig
+from firecrawl.v2.utils.error_handler import BadRequestError, FirecrawlError, RequestTimeoutError
+
+from tests.api.server import Server
+from tests.web.site import Site
+
+Call = Callable[..., Any]
+NOWHERE = "01999999-0000-7000-8000-000000000000"
+
+
+@pytest.fixture(params=["sync", "async"])
+def call(request: pytest.FixtureRequest, server: Server) -> Call:
+    """Call a method of a client, by name."""
+    kind = Firecrawl if request.param == "sync" else AsyncFirecrawl
+    client = kind(api_key="any", api_url=server.url)
+
+    def call(name: str, *args: Any, **options: Any) -> Any:
+        made = getattr(client, name)(*args, **options)
+        return asyncio.run(made) if inspect.iscoroutine(made) else made
+
+    return call
+
+
+def small_site(site: Site) -> str:
+    """Five pages; one of them is broken, one forbidden."""
+    site.robots("User-agent: *\nDisallow: /secret")
+    site.page("/", links=["/a", "/b", "/secret", "/broken"])
+    site.page("/a", links=["/"])
+    site.page("/b")
+    site.text("/broken", "%PDF-1.4 and nothing more", content_type="application/pdf")
+    return site.url
+
+
+def test_n8_a_page_is_scraped(call: Call, site: Site) -> None:
+    site.page("/", links=["/a"], title="Meadow", text="Hay lies in rows.")
+
+    document = call("scrape", site.url, formats=["markdown", "links"])
+
+    assert "Hay lies in rows." in document.markdown
+    assert document.links == [f"{site.url}/a"]
+    assert document.metadata.title == "Meadow"
+    assert document.metadata.status_code == 200
+
+
+def test_n8_a_missing_page_is_a_document_with_its_status(call: Call, site: Site) -> None:
+    document = call("scrape", f"{site.url}/nothing")
+
+    assert document.metadata.status_code == 404
+
+
+def test_n8_a_page_that_takes_too_long_is_a_timeout(call: Call, site: Site) -> None:
+    site.page("/slow", seconds=20)
+
+    with pytest.raises(RequestTimeoutError):
+        call("scrape", f"{site.url}/slow", timeout=1000)
+
+
+def test_n8_a_crawl_is_seen_through(call: Call, site: Site) -> None:
+    job = call("crawl", url=small_site(site), poll_interval=1, timeout=60)
+
+    assert job.status == "completed"
+    assert {one.metadata.source_url for one in job.data} == {
+        f"{site.url}/",
+        f"{site.url}/a",
+        f"{site.url}/b",
+    }
+    assert (job.completed, job.total, job.credits_used) == (3, 3, 3)
+    assert job.expires_at is not None
+
+    errors = call("get_crawl_errors", job.id)
+    assert [one.url for one in errors.errors] == [f"{site.url}/broken"]
+    assert errors.errors[0].code == "SCRAPE_CONVERSION_ERROR"
+    assert call("cancel_crawl", job.id) is False
+
+
+def test_n8_a_crawl_that_is_cancelled_stays_readable(call: Call, site: Site) -> None:
+    start = site.generate(1000, seconds=0.2)
+    started = call("start_crawl", start, limit=500, crawl_entire_domain=True)
+    assert started.url.endswith(f"/v2/crawl/{started.id}")
+    wait_for(lambda: call("get_crawl_status", started.id).data)
+    assert started.id in [one.id for one in call("active_crawls").crawls]
+
+    assert call("cancel_crawl", started.id) is True
+
+    job = call("get_crawl_status", started.id)
+    assert job.status == "cancelled"
+    assert job.data
+    assert started.id not in [one.id for one in call("active_crawls").crawls]
+
+
+def test_n8_all_documents_are_read_page_by_page(call: Call, site: Site, server: Server) -> None:
+    site.generate(30)
+    started = call("start_batch_scrape", [f"{site.url}/p/{n}" for n in range(25)])
+    wait_for(lambda: call("get_batch_scrape_status", started.id).status == "completed")
+
+    asked = f"{server.url}/v2/batch/scrape/{started.id}"
+    first = httpx.get(f"{asked}?limit=10").json()
+    second = httpx.get(first["next"]).json()
+    third = httpx.get(second["next"]).json()
+
+    assert first["next"] == f"{asked}?skip=10&limit=10"
+    assert [len(one["data"]) for one in (first, second, third)] == [10, 10, 5]
+    assert "next" not in third
+    urls = [doc["metadata"]["sourceURL"] for one in (first, second, third) for doc in one["data"]]
+    assert len(set(urls)) == 25
+    pages = PaginationConfig(auto_paginate=False)
+    assert len(call("get_batch_scrape_status", started.id, pagination_config=pages).data) == 25
+
+
+def test_n8_a_batch_takes_more_pages_while_it_runs(call: Call, site: Site) -> None:
+    site.page("/slow", seconds=0.5)
+    for path in ("/a", "/b"):
+        site.page(path)
+
+    started = call(
+        "start_batch_scrape",
+        [f"{site.url}/slow", f"{site.url}/a", "http://[broken"],
+        ignore_invalid_urls=True,
+    )
+    call("start_batch_scrape", [f"{site.url}/b"], append_to_id=started.id)
+
+    assert started.invalid_urls == ["http://[broken"]
+    job = wait_for(lambda: completed(call("get_batch_scrape_status", started.id)))
+    assert {one.metadata.source_url for one in job.data} == {
+        f"{site.url}{path}" for path in ("/slow", "/a", "/b")
+    }
+    errors = call("get_batch_scrape_errors", started.id)  # the async client gives a dict
+    assert dict(errors)["errors"] == []
+
+
+def test_n8_the_same_idempotency_key_begins_one_batch(server: Server, site: Site) -> None:
+    site.page("/")
+    client = Firecrawl(api_url=server.url)  # the other kind does not send the key
+    client.start_batch_scrape([site.url], idempotency_key="once")
+
+    with pytest.raises(FirecrawlError) as refused:
+        client.start_batch_scrape([site.url], idempotency_key="once")
+
+    assert refused.value.status_code == 409
+
+
+def test_n8_a_site_is_mapped(call: Call, site: Site) -> None:
+    site.page("/", links=["/a"])
+    site.sitemap("/sitemap.xml", [f"{site.url}/from-the-sitemap"])
+
+    links = call("map", site.url).links
+
+    assert {one.url for one in links} == {
+        f"{site.url}/",
+        f"{site.url}/a",
+        f"{site.url}/from-the-sitemap",
+    }
+
+
+def test_n8_what_a_team_has_and_may_use(call: Call) -> None:
+    assert call("get_queue_status").max_concurrency == 10
+    assert call("get_concurrency").max_concurrency == 10
+    assert call("get_credit_usage").remaining_credits > 0
+    assert call("get_token_usage").remaining_tokens > 0
+
+
+def test_n8_bad_requests_are_told_apart(call: Call, site: Site) -> None:
+    with pytest.raises(BadRequestError, match="no regular expression"):
+        call("start_crawl", site.url, include_paths=["("])
+    with pytest.raises(BadRequestError, match="No valid URLs"):
+        call("start_batch_scrape", ["http://[broken"])
+    with pytest.raises(FirecrawlError) as missing:
+        call("get_crawl_status", NOWHERE)
+    assert missing.value.status_code == 404
+    with pytest.raises(FirecrawlError) as missing:
+        call("start_batch_scrape", [site.url], append_to_id=NOWHERE)
+    assert missing.value.status_code == 404
+
+
+def completed(job: Any) -> Any:
+    return job if job.status == "completed" else None
+
+
+def wait_for(look: Callable[[], Any], seconds: float = 60) -> Any:
+    """What a look finds, once it finds something."""
+    give_up_at = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < give_up_at, "nothing came"
+        time.sleep(0.05)
+    return found
