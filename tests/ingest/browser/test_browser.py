@@ -58,7 +58,7 @@ def png_size(url: str) -> tuple[int, int]:
 
 
 async def test_actions_are_done_in_order_and_tell_what_they_found(
-    browser: Browser, site: Site
+    browser: Browser, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """N4: actions, screenshot."""
     site.put("/", Page(SHOP.encode()))
@@ -103,9 +103,10 @@ async def test_actions_are_done_in_order_and_tell_what_they_found(
     [printed] = acted.pdfs or []
     assert decoded(printed, "application/pdf").startswith(b"%PDF-")
 
+    monkeypatch.setattr("windrow.ingest.browser.acting.LONGEST_SECONDS", 0.2)
     nothing = [{"type": "click", "selector": "#none"}]
     with pytest.raises(IngestError, match=r"action 1, click \(#none\)") as failed:
-        await browser.render(f"{site.url}/", options(actions=nothing, timeout=5000))
+        await browser.render(f"{site.url}/", options(actions=nothing))
     assert failed.value.code == "SCRAPE_ACTION_ERROR"
     broken = [{"type": "executeJavascript", "script": "throw new Error('no such hay')"}]
     with pytest.raises(IngestError, match="no such hay"):
@@ -117,18 +118,21 @@ async def test_each_page_has_a_context_of_its_own_and_headers_stay_with_their_or
 ) -> None:
     other = site_server.site()
     other.text("/pixel", "x", headers={"Access-Control-Allow-Origin": "*"})
-    script = f"<script>document.cookie='a=1'; fetch('{other.url}/pixel')</script>"
+    then = ".then(() => { document.documentElement.id = 'done' })"
+    script = f"<script>document.cookie='a=1'; fetch('{other.url}/pixel'){then}</script>"
     site.page("/", head=script, headers={"Set-Cookie": "b=2"})
     site.redirect("/away", f"{other.url}/pixel")
-    asked = options(waitFor=100, headers={"X-Secret": "hay", "Cookie": "c=3"})
+    own = {"X-Secret": "hay", "Cookie": "c=3"}
+    asked = options(actions=[{"type": "wait", "selector": "#done"}], headers=own)
 
     first, mobile = await asyncio.gather(
         browser.render(f"{site.url}/", asked),
         browser.render(f"{site.url}/mobile", options(mobile=True)),
     )
-    await browser.render(f"{site.url}/away", asked)
+    await browser.render(f"{site.url}/away", options(waitFor=1, headers=own))
 
     assert first.resource.status == 200
+    assert b'id="done"' in first.resource.body
     assert mobile.resource.status == 404
     assert site.headers["/"]["X-Secret"] == "hay"
     assert "iPhone" in site.headers["/mobile"]["User-Agent"]

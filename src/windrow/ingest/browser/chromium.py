@@ -44,6 +44,7 @@ class Chromium:
         self.connection = connection
         self.pid = pid
         self._stack = stack
+        self._is_killed = False
 
     @classmethod
     async def start(cls, executable: str, guard: Guard, why: str) -> Chromium:
@@ -73,7 +74,8 @@ class Chromium:
 
     @property
     def is_running(self) -> bool:
-        return self.connection.is_connected()
+        # That it is gone is only heard of a moment later.
+        return not self._is_killed and self.connection.is_connected()
 
     async def close(self) -> None:
         """End it; by force if it does not end by itself."""
@@ -83,6 +85,7 @@ class Chromium:
 
     def kill(self) -> None:
         """End its process now, and with it all that it has started."""
+        self._is_killed = True
         try:
             # It was started as the first of a group of its own; only then is the group all its own.
             if os.getpgid(self.pid) == self.pid:
