@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
+import websockets
 from firecrawl import AsyncFirecrawl, Firecrawl
 from firecrawl.v2.types import PaginationConfig
 from firecrawl.v2.utils.error_handler import BadRequestError, FirecrawlError, RequestTimeoutError
@@ -196,3 +199,50 @@ def wait_for(look: Callable[[], Any], seconds: float = 60) -> Any:
         assert time.monotonic() < give_up_at, "nothing came"
         time.sleep(0.05)
     return found
+
+
+async def test_n8_a_crawl_is_watched_to_its_end(server: Server, site: Site) -> None:
+    site.generate(12, seconds=0.05)
+    client = AsyncFirecrawl(api_url=server.url)
+    started = await client.start_crawl(f"{site.url}/p/0", crawl_entire_domain=True, limit=12)
+
+    address = f"{server.url}/v2/crawl/{started.id}".replace("http://", "ws://")
+    async with websockets.connect(address, max_size=None) as socket:
+        messages = [json.loads(message) async for message in socket]
+
+    assert messages[0]["type"] == "catchup"
+    assert messages[0]["data"]["status"] == "scraping"
+    assert messages[-1] == {"type": "done"}
+    documents = messages[0]["data"]["data"] + [one["data"] for one in messages[1:-1]]
+    urls = [one["metadata"]["sourceURL"] for one in documents]
+    assert len(urls) == len(set(urls)) == 12
+    assert socket.close_code == 1000
+
+
+def test_n8_the_clients_own_watcher_sees_the_end(server: Server, site: Site) -> None:
+    site.page("/", links=["/a"])
+    site.page("/a")
+    client = Firecrawl(api_url=server.url)
+    started = client.start_crawl(site.url)
+    ended = threading.Event()
+    watcher = client.watcher(started.id, kind="crawl", poll_interval=60)
+    watcher.add_event_listener("done", lambda _: ended.set())
+
+    watcher.start()
+
+    assert ended.wait(60)
+    assert {one["metadata"]["sourceURL"] for one in watcher.data} == {
+        f"{site.url}/",
+        f"{site.url}/a",
+    }
+    watcher.stop()
+
+
+def test_a_server_that_works_is_healthy_and_counts(server: Server, site: Site) -> None:
+    site.page("/")
+    Firecrawl(api_url=server.url).scrape(site.url)
+
+    assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
+    text = httpx.get(f"{server.url}/metrics").text
+    assert 'windrow_jobs_claimed_total{kind="web.scrape",queue="web"}' in text
+    assert 'windrow_queue_jobs{queue="web",state="completed"}' in text

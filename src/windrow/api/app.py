@@ -5,14 +5,23 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from windrow import __version__
+from windrow.api import health
 from windrow.api.errors import add_error_handlers
-from windrow.api.firecrawl import batch, crawl, map, scrape, team
+from windrow.api.firecrawl import batch, crawl, map, scrape, team, watch
 from windrow.api.limits import BodyLimit
 from windrow.queue.queue import Queue
 from windrow.services.keys import read_keys
 from windrow.settings import Settings
 
-ROUTERS = (scrape.router, batch.router, crawl.router, map.router, team.router)
+ROUTERS = (
+    health.router,
+    scrape.router,
+    batch.router,
+    crawl.router,
+    map.router,
+    team.router,
+    watch.router,
+)
 
 
 def create_app(queue: Queue, settings: Settings) -> FastAPI:

@@ -22,6 +22,7 @@ from windrow.services.jobs import open_queue
 from windrow.services.keys import read_keys
 from windrow.services.working import SUPERVISOR, Child, environment, open_web_handlers
 from windrow.settings import Settings
+from windrow.worker.metrics import Metrics, watch_queue
 from windrow.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ async def serve(
                     _stop_server(server)
                     stop_workers()
 
-                with _signals(stop):
+                with _signals(stop), watch_queue(queue):
                     await server.serve(sockets=[listener])
 
 
@@ -140,7 +141,13 @@ async def _one_here(
     async def work() -> None:
         async with AsyncExitStack() as stack:
             handlers = await stack.enter_async_context(open_web_handlers(settings, queue))
-            worker = Worker(queue, handlers, concurrency=concurrency, grace=GRACE_SECONDS)
+            worker = Worker(
+                queue,
+                handlers,
+                concurrency=concurrency,
+                grace=GRACE_SECONDS,
+                observers=[Metrics()],
+            )
             running.append(worker)
             if not stopping.is_set():
                 await worker.run()

@@ -3,6 +3,7 @@ read stays where it was while others are added."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,10 +15,18 @@ HEADS: Final = 1_000  # read at once
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
-async def read_pages(queue: Queue, crawl_id: str, *, skip: int = 0, limit: int = 100) -> list[Job]:
-    """Pages that are done, with their documents (`result`), the one that was done first first."""
-    heads = await _heads(queue, crawl_id)
-    wanted = [head.id for head in heads[skip : skip + limit]]
+async def read_pages(
+    queue: Queue,
+    crawl_id: str,
+    *,
+    skip: int = 0,
+    limit: int | None = 100,
+    without: Collection[str] = (),
+) -> list[Job]:
+    """Pages that are done, with their documents (`result`), the one that was done first first; all
+    of them if `limit` is None, but none whose ids are in `without`."""
+    heads = [head for head in await _heads(queue, crawl_id) if head.id not in without]
+    wanted = [head.id for head in heads[skip : None if limit is None else skip + limit]]
     jobs = await queue.get_many(wanted)
     return [jobs[job_id] for job_id in wanted if job_id in jobs]
 

@@ -1,0 +1,29 @@
+"""GET /health, for whoever watches the server, and GET /metrics, for Prometheus."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from windrow.api.answers import answer
+from windrow.api.callers import Admin
+from windrow.services.liveness import find_trouble, render_metrics
+
+router = APIRouter(tags=["operating"])
+
+
+@router.get("/health")
+async def get_health(request: Request) -> Response:
+    """Whether jobs run; 503 and the cause if they do not. Needs no key, and tells nothing else."""
+    trouble = await find_trouble(request.app.state.queue)
+    if trouble is None:
+        return answer({"status": "ok"})
+    return answer({"status": "red", "cause": trouble}, 503)
+
+
+@router.get("/metrics")
+async def get_metrics(caller: Admin) -> Response:
+    """What the worker of this process does, and how full all queues are."""
+    text, media_type = await render_metrics()
+    return Response(text, media_type=media_type)

@@ -1,0 +1,127 @@
+"""A6: every endpoint of the API × no key, a wrong key, a key that only reads, another tenant."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from windrow import Queue
+from windrow.api.app import create_app
+from windrow.errors import ConfigError
+from windrow.services.keys import Identity, hash_key, parse_keys
+from windrow.services.web import start_batch, start_crawl, start_scrape
+from windrow.settings import Settings
+
+KEYS = "writer=acme:write reader=acme:read stranger=globex:write root"
+OPEN = {"/health"}
+ADMIN = {"/metrics"}
+BODIES = {
+    "/v2/batch/scrape": {"urls": ["http://example.org"], "colour": 1},
+    "": {"url": "http://example.org", "colour": 1},
+}
+
+
+class Api:
+    """The application and what the tenant acme has in it."""
+
+    def __init__(self, queue: Queue, ids: dict[str, str]) -> None:
+        app = self.app = create_app(queue, Settings(api_keys=KEYS))
+        self.ids = ids
+        self.endpoints = sorted(
+            (method.upper(), path)
+            for path, methods in app.openapi()["paths"].items()
+            for method in methods
+        )
+        self._transport = httpx.ASGITransport(app, client=("192.0.2.1", 1))
+
+    async def ask(self, method: str, path: str, key: str | None) -> httpx.Response:
+        body = BODIES.get(path, BODIES[""]) if method == "POST" else None
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        async with httpx.AsyncClient(transport=self._transport, base_url="http://a.test") as client:
+            return await client.request(method, path.format(**self.ids), json=body, headers=headers)
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
+        page = await start_scrape(queue, "http://example.org", tenant="acme")
+        batch = await start_batch(queue, ["http://example.org"], tenant="acme")
+        ids = {
+            "scrape_id": page.id,
+            "crawl_id": await start_crawl(queue, "http://example.org", tenant="acme"),
+            "batch_id": batch.id,
+        }
+        yield Api(queue, ids)
+
+
+async def test_a6_every_endpoint_asks_for_a_key(api: Api) -> None:
+    assert len(api.endpoints) >= 20
+    for method, path in api.endpoints:
+        for key in (None, "wrong", ""):
+            answer = await api.ask(method, path, key)
+            expected = {200, 503} if path in OPEN else {401}
+            assert answer.status_code in expected, (method, path, key)
+
+
+async def test_a6_a_key_that_reads_changes_nothing(api: Api) -> None:
+    for method, path in api.endpoints:
+        answer = await api.ask(method, path, "reader")
+        is_refused = method != "GET" or path in ADMIN
+        assert (answer.status_code == 403) is is_refused, (method, path, answer.text)
+
+
+async def test_a6_what_another_tenant_has_is_not_there(api: Api) -> None:
+    asked = [one for one in api.endpoints if "{" in one[1]]
+    assert len(asked) == 7
+    for method, path in asked:
+        assert (await api.ask(method, path, "stranger")).status_code == 404, (method, path)
+    for method, path in sorted(asked, key=lambda one: one[0] == "DELETE"):
+        assert (await api.ask(method, path, "writer")).status_code in (200, 202), (method, path)
+
+
+async def test_a6_the_queue_of_another_tenant_is_not_counted(api: Api) -> None:
+    own = (await api.ask("GET", "/v2/team/queue-status", "writer")).json()
+    others = (await api.ask("GET", "/v2/team/queue-status", "stranger")).json()
+    all_ = (await api.ask("GET", "/v2/team/queue-status", "root")).json()
+
+    assert (own["jobsInQueue"], others["jobsInQueue"], all_["jobsInQueue"]) == (3, 0, 3)
+
+
+@pytest.mark.parametrize("path", ["/v2/crawl/{crawl_id}", "/v2/batch/scrape/{batch_id}"])
+async def test_a6_sockets_ask_for_a_key_too(api: Api, path: str) -> None:
+    client = TestClient(api.app)
+    with client.websocket_connect(path.format(**api.ids)) as socket:
+        said = socket.receive_json()
+        with pytest.raises(WebSocketDisconnect) as closed:
+            socket.receive_json()
+
+    assert said == {"type": "error", "error": "Unauthorized: Invalid token"}
+    assert closed.value.code == 3000
+
+
+async def test_jobs_that_wait_for_a_worker_make_the_health_red(api: Api) -> None:
+    answer = await api.ask("GET", "/health", None)
+
+    assert answer.status_code == 503
+    assert "no worker is alive" in answer.json()["cause"]
+
+
+def test_keys_name_a_tenant_and_a_role() -> None:
+    assert parse_keys("a=acme:read, b=acme c") == {
+        hash_key("a"): Identity("acme", "read"),
+        hash_key("b"): Identity("acme", "write"),
+        hash_key("c"): Identity(None, "admin"),
+    }
+
+
+@pytest.mark.parametrize("text", ["very-secret=acme:owner", "very-secret=", "=acme"])
+def test_a_key_that_is_not_understood_is_not_shown(text: str) -> None:
+    with pytest.raises(ConfigError, match="number 1") as refused:
+        parse_keys(text)
+
+    assert "very-secret" not in str(refused.value)
