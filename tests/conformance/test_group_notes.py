@@ -41,3 +41,11 @@ async def test_notes_go_when_their_group_does(store: Store, clock: FakeClock) ->
     await queue.prune()
 
     assert await queue.group_notes(group.id, "robots") == []
+
+
+async def test_notes_can_be_added_at_once_and_are_kept_once(store: Store) -> None:
+    queue = Queue(store)
+    group = await queue.create_group(hold=True)
+    await queue.add_group_notes(group.id, "robots", ["b", "a"])
+    await queue.add_group_notes(group.id, "robots", ["c", "a", "a"])
+    assert await queue.group_notes(group.id, "robots") == ["a", "b", "c"]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from tests.web.crawling import crawl, pages
+from typing import Any
+
+import pytest
+
+from tests.web.crawling import crawl, pages, work
 from tests.web.site import Site
 from windrow import Queue
+from windrow.pipelines.web import kickoff
+from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.services import web
 
@@ -69,3 +75,20 @@ async def test_what_robots_txt_forbids_is_noted_and_goes_with_the_crawl(
     paths = ["/listed", "/private/a", "/private/b", "/private/c"]
     assert sorted(blocked) == [f"{site.url}{path}" for path in paths]
     assert not any(path.startswith("/private") for path in site.hits)
+
+
+async def test_group_of_a_crawl_whose_beginning_is_given_up_ends_all_the_same(
+    queue: Queue, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def break_down(*_: Any) -> None:
+        raise RuntimeError("the sitemap cannot be read")
+
+    monkeypatch.setattr(kickoff, "_add_pages", break_down)
+    crawl_id = new_id()
+    payload = {"url": site.url, "crawl_id": crawl_id}
+    await queue.enqueue("web.crawl", payload, queue="web", id=crawl_id, max_attempts=1)
+    await work(queue)
+
+    found = await web.get_crawl(queue, crawl_id)
+    assert (found.status, found.error) == ("failed", "RuntimeError: the sitemap cannot be read")
+    assert (await queue.group(crawl_id)).ended_at is not None

@@ -66,6 +66,15 @@ class Grouping:
         kept = await self.store.keep_group_keys(plain_id(group_id), sorted(by_hash), job_id)
         return {by_hash[one] for one in kept}
 
+    async def add_group_notes(self, group_id: str, subject: str, texts: Iterable[str]) -> None:
+        """Note texts of a group for whoever looks at it later, at once and each once. They go when
+        the group does. `job.tx.note` does it together with the completion of a job."""
+        await self.store.add_group_notes(
+            plain_id(group_id),
+            check_name(subject, "subject"),
+            sorted({clean_text(text) for text in texts}),
+        )
+
     async def group_notes(
         self, group_id: str, subject: str, *, after: str = "", limit: int = 1000
     ) -> list[str]:

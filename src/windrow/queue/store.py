@@ -266,6 +266,10 @@ class GroupStore(Protocol):
         job's, now or since before. Raises GroupNotFound."""
         ...
 
+    async def add_group_notes(self, group_id: str, subject: str, texts: Sequence[str]) -> None:
+        """Notes of a group, each once; those that are there stay as they are."""
+        ...
+
     async def list_group_notes(
         self, group_id: str, subject: str, *, after: str, limit: int
     ) -> list[str]:

@@ -43,9 +43,8 @@ class Web:
         self._noted: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def not_noted(self, crawl_id: str, job_id: str, urls: Iterable[str]) -> list[str]:
-        """Those that no other job has noted here lately: a menu leads to the same from each page,
-        and a job with notes cannot be completed together with others. A job that runs again notes
-        them again."""
+        """Those that no other job has noted here lately: a menu leads to the same from each page. A
+        job that runs again notes them again."""
         new = [url for url in urls if self._noted.get((crawl_id, url), job_id) == job_id]
         for url in new:
             self._noted[crawl_id, url] = job_id

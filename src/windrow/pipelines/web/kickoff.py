@@ -57,6 +57,11 @@ async def start_crawl(web: Web, job: Job, payload: CrawlPayload) -> Done:
         await web.queue.close_group(payload.crawl_id)
     except GroupEnded:
         pass  # it was cancelled, or a run before this one had come to the end
+    except Exception:
+        if job.attempts + 1 >= job.max_attempts:
+            # There is no next time: what was found so far is all there will be.
+            await web.queue.close_group(payload.crawl_id)
+        raise
     return Done(None)
 
 

@@ -13,12 +13,16 @@ SUBJECT: Final = "robots"
 
 
 async def note_blocked(web: Web, job: Job, crawl_id: str | None, urls: Sequence[str]) -> None:
-    """Note these in the transaction that completes the job which found them."""
+    """Note these before the job which found them is completed; one that runs again notes the same.
+
+    Not in the transaction that completes it: that would be one for each such job alone, and one
+    that cannot be tried again when it meets another.
+    """
     if crawl_id is None:
         return
     new = web.not_noted(crawl_id, job.id, urls)
     if new:
-        await job.tx.note(crawl_id, SUBJECT, new)
+        await web.queue.add_group_notes(crawl_id, SUBJECT, new)
 
 
 async def list_blocked(

@@ -51,6 +51,12 @@ class Grouping(Verbs):
             raise GroupNotFound(group_id)
         return frozenset(row["key"] for row in found if row["key"] is not None)
 
+    async def add_group_notes(self, group_id: str, subject: str, texts: Sequence[str]) -> None:
+        if not is_id(group_id):
+            raise GroupNotFound(group_id)
+        values = {"group_id": group_id, "subject": subject, "texts": list(texts)}
+        await self._run("add_group_notes", **values)
+
     async def list_group_notes(
         self, group_id: str, subject: str, *, after: str, limit: int
     ) -> list[str]:

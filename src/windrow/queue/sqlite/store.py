@@ -80,6 +80,7 @@ from windrow.queue.sqlite import (
 from windrow.queue.sqlite.connection import Readers, Writer
 from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.location import Location, parse_url
+from windrow.queue.sqlite.rows import to_json
 from windrow.queue.sqlite.settling import settle
 from windrow.queue.sqlite.transaction import SqliteTransaction
 from windrow.queue.sqlite.watching import watch_of
@@ -333,6 +334,10 @@ class SqliteStore:
         return await self._write(
             lambda work: grouping.keep_group_keys(work, group_id, keys, job_id)
         )
+
+    async def add_group_notes(self, group_id: str, subject: str, texts: Sequence[str]) -> None:
+        values = {"group_id": group_id, "subject": subject, "texts": to_json(list(texts))}
+        await self._write(lambda work: work.run("add_group_notes", values))
 
     async def list_group_notes(
         self, group_id: str, subject: str, *, after: str, limit: int
