@@ -13,6 +13,8 @@ from starlette.websockets import WebSocketDisconnect
 from windrow import Queue
 from windrow.api.app import create_app
 from windrow.errors import ConfigError
+from windrow.queue.records import ApiKeyRow
+from windrow.services import keys
 from windrow.services.keys import Identity, hash_key, parse_keys
 from windrow.services.web import start_batch, start_crawl, start_scrape
 from windrow.settings import Settings
@@ -102,6 +104,21 @@ async def test_a6_sockets_ask_for_a_key_too(api: Api, path: str) -> None:
 
     assert said == {"type": "error", "error": "Unauthorized: Invalid token"}
     assert closed.value.code == 3000
+
+
+async def test_a_key_that_is_made_and_revoked_counts_in_between(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "KEPT_SECONDS", -1.0)
+    store = api.app.state.queue.store
+
+    before = await api.ask("GET", "/v2/crawl/active", "made")
+    await store.insert_api_key(ApiKeyRow("robot", hash_key("made"), "acme", "read"))
+    during = await api.ask("GET", "/v2/crawl/active", "made")
+    await store.delete_api_key("robot")
+    after = await api.ask("GET", "/v2/crawl/active", "made")
+
+    assert [one.status_code for one in (before, during, after)] == [401, 200, 401]
 
 
 async def test_jobs_that_wait_for_a_worker_make_the_health_red(api: Api) -> None:

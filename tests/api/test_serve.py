@@ -35,8 +35,9 @@ def test_a_batch_goes_on_where_the_server_was_killed(tmp_path: Path, site: Site)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org", "::"])
-def test_without_a_key_only_loopback_is_served(host: str) -> None:
-    refused = CliRunner().invoke(app, ["serve", "--host", host])
+def test_without_a_key_only_loopback_is_served(host: str, tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'jobs.db'}"
+    refused = CliRunner().invoke(app, ["serve", "--host", host, "-d", database])
 
     assert refused.exit_code == 2
     assert "only this machine is served" in refused.stderr

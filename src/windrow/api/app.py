@@ -10,7 +10,7 @@ from windrow.api.errors import add_error_handlers
 from windrow.api.firecrawl import batch, crawl, map, scrape, team, watch
 from windrow.api.limits import BodyLimit
 from windrow.queue.queue import Queue
-from windrow.services.keys import read_keys
+from windrow.services.keys import KeyRing
 from windrow.settings import Settings
 
 ROUTERS = (
@@ -34,7 +34,7 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
     )
     app.state.queue = queue
     app.state.settings = settings
-    app.state.keys = read_keys(settings)
+    app.state.keys = KeyRing(queue, settings)
     for router in ROUTERS:
         app.include_router(router)
     add_error_handlers(app)

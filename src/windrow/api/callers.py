@@ -8,7 +8,7 @@ send (by their Host and Origin).
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
@@ -18,10 +18,11 @@ from starlette.requests import HTTPConnection
 
 from windrow.api.errors import ApiError
 from windrow.queue.queue import Queue
-from windrow.services.keys import Identity, Role, hash_key
+from windrow.services.keys import Identity, KeyRing, Role, hash_key
 
 NO_KEY: Final = (
-    "No API key is configured, so only this machine is served: set WINDROW_API_KEYS to serve others"
+    "No API key is configured, so only this machine is served: set "
+    "WINDROW_API_KEYS or run `windrow keys create` to serve others"
 )
 _EVERYTHING: Final = Identity(None, "admin")
 
@@ -36,9 +37,10 @@ class Caller:
         return self.identity.tenant
 
 
-def identify(connection: HTTPConnection) -> Identity:
+async def identify(connection: HTTPConnection) -> Identity:
     """Who asks. Raises ApiError 401 or 403."""
-    keys: dict[str, Identity] = connection.app.state.keys
+    ring: KeyRing = connection.app.state.keys
+    keys = await ring.read()
     if not keys:
         _check_is_local(connection)
         return _EVERYTHING
@@ -58,9 +60,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _asks(role: Role) -> Callable[[HTTPConnection], Caller]:
-    def caller(connection: HTTPConnection) -> Caller:
-        identity = identify(connection)
+def _asks(role: Role) -> Callable[[HTTPConnection], Awaitable[Caller]]:
+    async def caller(connection: HTTPConnection) -> Caller:
+        identity = await identify(connection)
         if not identity.may(role):
             said = f"This key may only {identity.role}; it takes one with the role {role}"
             raise ApiError(403, "FORBIDDEN", said)

@@ -16,6 +16,7 @@ from windrow.cli import (
     events,
     groups,
     jobs,
+    keys,
     limits,
     queues,
     schedules,
@@ -35,6 +36,7 @@ app.add_typer(credentials.app, name="credentials")
 app.add_typer(db.app, name="db")
 app.add_typer(groups.app, name="groups")
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(keys.app, name="keys")
 app.add_typer(limits.app, name="limits")
 app.add_typer(queues.app, name="queues")
 app.add_typer(schedules.app, name="schedules")

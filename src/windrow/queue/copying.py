@@ -16,7 +16,8 @@ there. Nor do events: a cursor is a place in the
 stream of its own database, and what is moved is no news to those who follow either. Dialects are
 installed where they are wanted; their jobs are jobs and move, without the number that one had in
 its queue: the dialect that is there counts on its own. Credentials stay: they are sealed with a key
-that the other side may not have. So do pages of earlier scrapes: they can be fetched again, and
+that the other side may not have. So do keys of the HTTP API: who may use the other server is said
+there. So do pages of earlier scrapes: they can be fetched again, and
 changes are told from the first version that is fetched there.
 """
 

@@ -267,6 +267,21 @@ class CredentialInfo(CredentialRow):
 
 
 @dataclass(frozen=True, slots=True)
+class ApiKeyRow:
+    """Whom a key of the HTTP API stands for; a tenant of None is all of them."""
+
+    name: str
+    hash: str = field(repr=False)
+    tenant: str | None
+    role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKeyInfo(ApiKeyRow):
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorCount:
     """Failed jobs that share an error text."""
 

@@ -53,6 +53,8 @@ from windrow.queue.job import Job, JobState, Step
 from windrow.queue.notifying import open_notifier
 from windrow.queue.pages import PageRow
 from windrow.queue.records import (
+    ApiKeyInfo,
+    ApiKeyRow,
     Archive,
     Change,
     Claim,
@@ -474,6 +476,22 @@ class WorkerStore(Protocol):
         ...
 
 
+class ApiKeyStore(Protocol):
+    """Keys of the HTTP API, by their hashes."""
+
+    async def insert_api_key(self, row: ApiKeyRow) -> bool:
+        """Keep a new one; False if there is one of that name."""
+        ...
+
+    async def list_api_keys(self) -> list[ApiKeyInfo]:
+        """All of them, by name."""
+        ...
+
+    async def delete_api_key(self, name: str) -> bool:
+        """Forget one; whether it was there."""
+        ...
+
+
 class CredentialStore(Protocol):
     """Sealed credentials by tenant and name. What is in them is nobody's business here."""
 
@@ -565,6 +583,7 @@ class Store(
     WakeUps,
     WorkerStore,
     CredentialStore,
+    ApiKeyStore,
     EventStore,
     Maintenance,
     Protocol,

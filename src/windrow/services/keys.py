@@ -1,19 +1,28 @@
-"""API keys: whom a key stands for. Only the hashes of keys are kept and compared."""
+"""API keys: whom a key stands for. Only the hashes of keys are kept and compared.
+
+Some stand in the settings (`api_keys`), others are made and revoked here and kept in the database.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from windrow.errors import ConfigError
 from windrow.queue.checks import check_name
+from windrow.queue.queue import Queue
+from windrow.queue.records import ApiKeyInfo, ApiKeyRow
+from windrow.services.jobs import open_queue
 from windrow.settings import Settings
 
 Role = Literal["read", "write", "admin"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)  # each may do what those before it may
 ALL_TENANTS: Final = "*"
+KEPT_SECONDS: Final = 2.0  # after this a key that was made or revoked counts as such
 _FORM: Final = "key, key=tenant or key=tenant:role, where the role is read, write or admin"
 
 
@@ -34,8 +43,58 @@ def parse_keys(text: str) -> dict[str, Identity]:
     return {hash_key(key): identity for key, identity in _parsed(text)}
 
 
-def read_keys(settings: Settings) -> dict[str, Identity]:
-    return parse_keys(settings.api_keys)
+class KeyRing:
+    """All keys there are, read once in a while."""
+
+    def __init__(self, queue: Queue, settings: Settings) -> None:
+        self._queue = queue
+        self._configured = parse_keys(settings.api_keys)
+        self._known: dict[str, Identity] = {}
+        self._until = 0.0
+
+    async def read(self) -> dict[str, Identity]:
+        """Whom each stands for, by its hash."""
+        if self._until < time.monotonic():
+            stored = {
+                info.hash: Identity(info.tenant, _role(info.role))
+                for info in await self._queue.store.list_api_keys()
+            }
+            self._known = stored | self._configured
+            self._until = time.monotonic() + KEPT_SECONDS
+        return self._known
+
+
+async def create_key(
+    settings: Settings, name: str, *, tenant: str | None = None, role: str = "write"
+) -> str:
+    """Make a key; it is told here, once, and never again. Without a tenant it is one of all."""
+    row_name = check_name(name, "name of the key")
+    owner = None if tenant is None else check_name(tenant, "tenant")
+    key = f"wr-{secrets.token_urlsafe(32)}"
+    row = ApiKeyRow(row_name, hash_key(key), owner, _role(role))
+    async with open_queue(settings) as queue:
+        if not await queue.store.insert_api_key(row):
+            raise ConfigError(f"there is a key {row_name!r} already; revoke it first")
+    return key
+
+
+async def list_keys(settings: Settings) -> list[ApiKeyInfo]:
+    """Those that were made, without the keys themselves."""
+    async with open_queue(settings) as queue:
+        return await queue.store.list_api_keys()
+
+
+async def revoke_key(settings: Settings, name: str) -> bool:
+    """Let a key count no longer; whether it was there."""
+    async with open_queue(settings) as queue:
+        return await queue.store.delete_api_key(name)
+
+
+def _role(text: str) -> Role:
+    for role in ROLES:
+        if role == text:
+            return role
+    raise ConfigError(f"{text!r} is no role; there are {', '.join(ROLES)}")
 
 
 def hash_key(key: str) -> str:

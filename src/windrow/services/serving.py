@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from windrow.errors import ConfigError
 from windrow.queue.queue import Queue
 from windrow.services.jobs import open_queue
-from windrow.services.keys import read_keys
+from windrow.services.keys import KeyRing
 from windrow.services.working import SUPERVISOR, Child, environment, open_web_handlers
 from windrow.settings import Settings
 from windrow.worker.metrics import Metrics, watch_queue
@@ -47,9 +47,9 @@ async def serve(
 ) -> None:
     """Serve the application that `make_app` makes; with one worker in this process, or so many in
     processes of their own, or none. `ready` is told the address once it answers."""
-    check_host(settings, host)
-    with _listening(host, port) as listener:
-        async with open_queue(settings, migrate=None) as queue:
+    async with open_queue(settings, migrate=None) as queue:
+        await check_host(queue, settings, host)
+        with _listening(host, port) as listener:
             server = _make_server(make_app(queue, settings), lambda: ready(_address(listener)))
             async with _working(settings, queue, workers, concurrency) as stop_workers:
 
@@ -61,9 +61,9 @@ async def serve(
                     await server.serve(sockets=[listener])
 
 
-def check_host(settings: Settings, host: str) -> None:
+async def check_host(queue: Queue, settings: Settings, host: str) -> None:
     """Without a key only this machine is served. Raises ConfigError."""
-    if read_keys(settings) or host == "localhost":
+    if host == "localhost" or await KeyRing(queue, settings).read():
         return
     try:
         if ipaddress.ip_address(host).is_loopback:
@@ -72,7 +72,7 @@ def check_host(settings: Settings, host: str) -> None:
         pass  # a name, of whatever addresses
     raise ConfigError(
         f"no API key is configured, so only this machine is served, not {host}: "
-        "set WINDROW_API_KEYS, or serve on 127.0.0.1"
+        "set WINDROW_API_KEYS, run `windrow keys create`, or serve on 127.0.0.1"
     )
 
 

@@ -46,7 +46,7 @@ async def watch_batch(socket: WebSocket, crawl_id: str) -> None:
 async def _serve(socket: WebSocket, verb: Verb, crawl_id: str) -> None:
     await socket.accept()
     try:
-        caller = Caller(socket.app.state.queue, identify(socket))
+        caller = Caller(socket.app.state.queue, await identify(socket))
         if not is_id(crawl_id):
             raise ApiError(404, "NOT_FOUND", "Job not found")
         await _watch(socket, caller, verb, plain_id(crawl_id))

@@ -1,5 +1,13 @@
 -- What the migrations add up to. Made by `make schema`, compared by a test.
 
+CREATE TABLE windrow_api_key (
+  name TEXT NOT NULL PRIMARY KEY,
+  hash TEXT NOT NULL UNIQUE,
+  tenant TEXT NOT NULL,
+  role TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_blob (
   hash TEXT PRIMARY KEY,
   body BLOB NOT NULL

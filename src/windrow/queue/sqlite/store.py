@@ -21,6 +21,8 @@ from windrow.queue.migrate import check_version
 from windrow.queue.notifying import Notifier
 from windrow.queue.pages import PageRow
 from windrow.queue.records import (
+    ApiKeyInfo,
+    ApiKeyRow,
     Archive,
     Change,
     Claim,
@@ -54,6 +56,7 @@ from windrow.queue.records import (
     WorkerRow,
 )
 from windrow.queue.sqlite import (
+    api_keys,
     bounding,
     changing,
     claiming,
@@ -474,6 +477,17 @@ class SqliteStore:
 
     async def list_workers(self) -> list[WorkerInfo]:
         return await self._read(registering.list_workers)
+
+    # API keys
+
+    async def insert_api_key(self, row: ApiKeyRow) -> bool:
+        return await self._write(lambda work: api_keys.insert_api_key(work, row))
+
+    async def list_api_keys(self) -> list[ApiKeyInfo]:
+        return await self._read(api_keys.list_api_keys)
+
+    async def delete_api_key(self, name: str) -> bool:
+        return await self._write(lambda work: api_keys.delete_api_key(work, name))
 
     # Credentials
 

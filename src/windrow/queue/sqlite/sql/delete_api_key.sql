@@ -1,0 +1,3 @@
+-- Forget an API key.
+-- :name
+DELETE FROM windrow_api_key WHERE name = :name
