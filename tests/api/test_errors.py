@@ -52,6 +52,9 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         ("/v2/batch/scrape", {"urls": ["http://e.org"], "appendToId": "x"}, "appendToId"),
         ("/v2/batch/scrape", {"urls": ["http://e.org"], "maxConcurrency": 0}, "maxConcurrency"),
         ("/v2/batch/scrape", {"urls": ["http://e.org"], "maxConcurrency": True}, "maxConcurrency"),
+        ("/v2/search", {}, "query: Required"),
+        ("/v2/search", {"query": "hay", "limit": 101}, "limit must be from 1 to 100"),
+        ("/v2/search", {"query": "hay", "colour": 1}, "Unrecognized key in body"),
         ("/v2/scrape", [], "JSON object"),
     ],
 )

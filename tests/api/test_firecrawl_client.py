@@ -84,6 +84,7 @@ def test_n8_a_crawl_is_seen_through(call: Call, site: Site) -> None:
     assert job.expires_at is not None
 
     errors = call("get_crawl_errors", job.id)
+    assert errors.robots_blocked == [f"{site.url}/secret"]
     assert [one.url for one in errors.errors] == [f"{site.url}/broken"]
     assert errors.errors[0].code == "SCRAPE_CONVERSION_ERROR"
     assert call("cancel_crawl", job.id) is False
@@ -124,7 +125,7 @@ def test_n8_all_documents_are_read_page_by_page(call: Call, site: Site, server: 
 
 
 def test_n8_a_batch_takes_more_pages_while_it_runs(call: Call, site: Site) -> None:
-    site.page("/slow", seconds=0.5)
+    site.page("/slow", seconds=2)
     for path in ("/a", "/b"):
         site.page(path)
 
@@ -166,6 +167,14 @@ def test_n8_a_site_is_mapped(call: Call, site: Site) -> None:
         f"{site.url}/a",
         f"{site.url}/from-the-sitemap",
     }
+
+
+def test_n8_a_search_without_an_index_says_so(call: Call, server: Server) -> None:
+    assert not call("search", "hay").web
+
+    answer = httpx.post(f"{server.url}/v2/search", json={"query": "hay"}).json()
+    assert answer["data"] == {"web": [], "news": [], "images": []}
+    assert "index" in answer["warning"]
 
 
 def test_n8_what_a_team_has_and_may_use(call: Call) -> None:
@@ -211,7 +220,6 @@ async def test_n8_a_crawl_is_watched_to_its_end(server: Server, site: Site) -> N
         messages = [json.loads(message) async for message in socket]
 
     assert messages[0]["type"] == "catchup"
-    assert messages[0]["data"]["status"] == "scraping"
     assert messages[-1] == {"type": "done"}
     documents = messages[0]["data"]["data"] + [one["data"] for one in messages[1:-1]]
     urls = [one["metadata"]["sourceURL"] for one in documents]

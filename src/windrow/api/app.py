@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from windrow import __version__
 from windrow.api import health
 from windrow.api.errors import add_error_handlers
-from windrow.api.firecrawl import batch, crawl, map, scrape, team, watch
+from windrow.api.firecrawl import batch, crawl, map, scrape, search, team, watch
 from windrow.api.limits import BodyLimit
 from windrow.queue.queue import Queue
 from windrow.services.keys import KeyRing
@@ -16,6 +16,7 @@ from windrow.settings import Settings
 ROUTERS = (
     health.router,
     scrape.router,
+    search.router,
     batch.router,
     crawl.router,
     map.router,

@@ -10,36 +10,16 @@ from starlette.requests import Request
 
 from windrow.api.errors import ApiError, bad_request
 
-# What OpenAPI says about bodies: the options are checked, and named when wrong, by those who use
-# them.
-TAKES_URL: Final[dict[str, Any]] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["url"],
-                    "properties": {"url": {"type": "string"}},
-                }
-            }
-        },
-    }
-}
-TAKES_URLS: Final[dict[str, Any]] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["urls"],
-                    "properties": {"urls": {"type": "array", "items": {"type": "string"}}},
-                }
-            }
-        },
-    }
-}
+
+def takes(**required: Any) -> dict[str, Any]:
+    """What OpenAPI says about a body: what must be in it. Options are named when they are wrong."""
+    schema = {"type": "object", "required": [*required], "properties": required}
+    content = {"application/json": {"schema": schema}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+TAKES_URL: Final = takes(url={"type": "string"})
+TAKES_URLS: Final = takes(urls={"type": "array", "items": {"type": "string"}})
 
 
 async def read_body(request: Request) -> dict[str, Any]:
