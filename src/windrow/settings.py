@@ -86,6 +86,9 @@ class Settings:
         "spaces or commas between; a key alone is an admin's of all tenants",
         is_secret=True,
     )
+    api_requests_per_minute: int = _setting(
+        0, "How often each key may ask the HTTP API, in each server; 0: any number of times"
+    )
     event_retention_seconds: int = _setting(
         86_400, "How long events are kept; at most a week, 604800"
     )

@@ -12,6 +12,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from windrow import Queue
 from windrow.api.app import create_app
+from windrow.api.rates import RateLimit
 from windrow.errors import ConfigError
 from windrow.queue.records import ApiKeyRow
 from windrow.services import keys
@@ -120,6 +121,18 @@ async def test_a_key_that_is_made_and_revoked_counts_in_between(
     after = await api.ask("GET", "/v2/crawl/active", "made")
 
     assert [one.status_code for one in (before, during, after)] == [401, 200, 401]
+
+
+async def test_a_key_that_asks_too_often_is_told_when_to_come_again(api: Api) -> None:
+    api.app.state.rates = RateLimit(3)
+
+    answers = [await api.ask("GET", "/v2/crawl/active", "writer") for _ in range(4)]
+    other = await api.ask("GET", "/v2/crawl/active", "reader")
+
+    assert [one.status_code for one in answers] == [200, 200, 200, 429]
+    assert answers[-1].json()["code"] == "RATE_LIMITED"
+    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 21
+    assert other.status_code == 200
 
 
 async def test_jobs_that_wait_for_a_worker_make_the_health_red(api: Api) -> None:

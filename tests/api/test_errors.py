@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from windrow import Queue, errors
+from windrow.api import bodies
 from windrow.api.app import create_app
 from windrow.api.errors import INTERNAL, to_api_error
 from windrow.settings import Settings
@@ -108,6 +110,20 @@ async def test_a_body_that_is_too_large_is_refused(client: httpx.AsyncClient) ->
     untold = await client.post("/v2/scrape", content=endless())
 
     assert (told.status_code, untold.status_code) == (413, 413)
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stuck() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.05)
+
+    answer = await client.post("/v2/scrape", content=stuck())
+
+    assert (answer.status_code, answer.json()["code"]) == (408, "REQUEST_TIMEOUT")
 
 
 async def test_an_error_of_the_inside_stays_inside(client: httpx.AsyncClient) -> None:

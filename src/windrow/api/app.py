@@ -9,6 +9,7 @@ from windrow.api import health
 from windrow.api.errors import add_error_handlers
 from windrow.api.firecrawl import batch, crawl, map, scrape, search, team, watch
 from windrow.api.limits import BodyLimit
+from windrow.api.rates import RateLimit
 from windrow.queue.queue import Queue
 from windrow.services.keys import KeyRing
 from windrow.settings import Settings
@@ -36,6 +37,7 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
     app.state.queue = queue
     app.state.settings = settings
     app.state.keys = KeyRing(queue, settings)
+    app.state.rates = RateLimit(settings.api_requests_per_minute)
     for router in ROUTERS:
         app.include_router(router)
     add_error_handlers(app)

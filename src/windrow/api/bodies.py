@@ -3,6 +3,7 @@ them (`ScrapeOptions`, `CrawlOptions`, `MapOptions`), so that they are defined o
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ def takes(**required: Any) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
+BODY_SECONDS: Final = 30.0  # for a body to come
 TAKES_URL: Final = takes(url={"type": "string"})
 TAKES_URLS: Final = takes(urls={"type": "array", "items": {"type": "string"}})
 
@@ -25,7 +27,10 @@ TAKES_URLS: Final = takes(urls={"type": "array", "items": {"type": "string"}})
 async def read_body(request: Request) -> dict[str, Any]:
     """The JSON object of a request, without what is null in it: that is what is not said."""
     try:
-        body = msgspec.json.decode(await request.body())
+        async with asyncio.timeout(BODY_SECONDS):
+            body = msgspec.json.decode(await request.body())
+    except TimeoutError as error:
+        raise ApiError(408, "REQUEST_TIMEOUT", "The body did not come in time") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         said = f"Bad request, malformed JSON: {error}"
         raise ApiError(400, "BAD_REQUEST_INVALID_JSON", said, details=[]) from error

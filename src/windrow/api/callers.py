@@ -17,6 +17,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from windrow.api.errors import ApiError
+from windrow.api.rates import RateLimit
 from windrow.queue.queue import Queue
 from windrow.services.keys import Identity, KeyRing, Role, hash_key
 
@@ -38,16 +39,19 @@ class Caller:
 
 
 async def identify(connection: HTTPConnection) -> Identity:
-    """Who asks. Raises ApiError 401 or 403."""
+    """Who asks. Raises ApiError 401, 403 or 429."""
     ring: KeyRing = connection.app.state.keys
     keys = await ring.read()
     if not keys:
         _check_is_local(connection)
         return _EVERYTHING
     scheme, _, key = connection.headers.get("authorization", "").partition(" ")
-    identity = keys.get(hash_key(key.strip())) if scheme.lower() == "bearer" else None
+    hashed = hash_key(key.strip())
+    identity = keys.get(hashed) if scheme.lower() == "bearer" else None
     if identity is None:
         raise ApiError(401, "UNAUTHORIZED", "Unauthorized: Invalid token")
+    rates: RateLimit = connection.app.state.rates
+    rates.count(hashed)
     return identity
 
 

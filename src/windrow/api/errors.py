@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from fastapi import FastAPI, HTTPException
@@ -63,9 +63,18 @@ INTERNAL: Final = "An unexpected error occurred; the server's log has more"
 class ApiError(Exception):
     """An answer that is an error."""
 
-    def __init__(self, status: int, code: str, error: str, **more: Any) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        error: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(error)
         self.status = status
+        self.headers = headers
         self.body = {"success": False, "code": code, "error": error, **more}
 
 
@@ -106,7 +115,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
 
 async def _answer_api_error(request: Request, error: ApiError) -> Response:
-    return answer(error.body, error.status)
+    return answer(error.body, error.status, headers=error.headers)
 
 
 async def _answer_windrow_error(request: Request, error: WindrowError) -> Response:
