@@ -68,7 +68,8 @@ async def test_jobs_of_a_schedule_keep_to_their_limits(queue: Queue, clock: Fake
 
 def test_a_schedule_takes_every_field_of_a_job_but_those_its_slots_decide() -> None:
     taken = set(inspect.signature(Queue.schedule).parameters)
-    assert {field.name for field in fields(NewJob)} - taken == {"id", "delay", "run_at", "group"}
+    decided = {"id", "delay", "run_at", "group", "group_key"}
+    assert {field.name for field in fields(NewJob)} - taken == decided
 
 
 async def test_starting_the_application_again_changes_nothing(
