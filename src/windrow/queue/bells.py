@@ -32,6 +32,9 @@ class Bell:
 
     def ring(self, queues: frozenset[str] | None = None) -> None:
         """Wake the sleeper: for work in these queues, or for whatever there may be."""
+        if self._is_in_loop():
+            self._hear(queues)
+            return
         try:
             self._loop.call_soon_threadsafe(self._hear, queues)
         except RuntimeError:  # the loop was closed, so nobody sleeps
@@ -51,6 +54,12 @@ class Bell:
         """The queues it has rung for since this was last asked; None: there may be work in any."""
         queues, self._queues = self._queues, frozenset()
         return tuple(queues) if queues else None
+
+    def _is_in_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
 
     def _hear(self, queues: frozenset[str] | None) -> None:
         if queues is None or self._queues is None:
