@@ -1,7 +1,8 @@
 # Every command a contributor needs. `make` alone lists them.
 
 PYTHON  ?= python3
-WORKERS ?= 2
+# Three on two cores: much of a test is waiting, for a commit or for another process.
+WORKERS ?= 3
 ARGS    ?=
 
 BIN   := .venv/bin

@@ -47,7 +47,7 @@ from windrow.queue.store import Store, open_store
 STORES = ("sqlite", "postgres", "pgbouncer", "prepared")
 EVERYWHERE = ("sqlite", "postgres")
 POOLED = ("pgbouncer", "prepared")
-BEHIND_POOLER = 5  # one in so many tests
+BEHIND_POOLER = 10  # one in so many tests
 CONFORMANCE = Path(__file__).parent / "conformance"
 SERVER = pytest.StashKey[Server]()
 BOUNCER = pytest.StashKey[Bouncer]()
@@ -101,7 +101,7 @@ def _chosen_stores(config: pytest.Config) -> list[str]:
 
 
 def _usual_stores(test: pytest.Item) -> tuple[str, ...]:
-    """What a pooler changes shows in any test of a verb: one in five, chosen by its name, runs
+    """What a pooler changes shows in any test of a verb: one in ten, chosen by its name, runs
     behind it each time, and all of them by `make chaos`. Those of very many calls do not."""
     is_long = test.get_closest_marker("long") is not None
     is_short = test.path.is_relative_to(CONFORMANCE) and not is_long

@@ -48,7 +48,7 @@ SLACK = timedelta(hours=1)  # a store may keep jobs so much longer
 STEPS = 40
 MORE = int(os.environ.get("WINDROW_TEST_MORE", "1"))
 # `make chaos` makes five times as many.
-EXAMPLES = {"sqlite": 100 * MORE, "postgres": 24 * MORE}
+EXAMPLES = {"sqlite": 70 * MORE, "postgres": 18 * MORE}
 
 QUEUES = st.sampled_from(["a", "b"])
 SOME_QUEUES = st.sampled_from([None, ("a",), ("b",), ("a", "b")])
