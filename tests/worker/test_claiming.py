@@ -139,3 +139,39 @@ async def test_limits_hold_while_a_worker_runs(queue: Queue) -> None:
 
     assert most == 2
     assert (await queue.counts())[JobState.COMPLETED] == 30
+
+
+class Slow(Spy):
+    """Its first large end does not return before another one has been asked for."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.is_held = False
+        self.second = asyncio.Event()
+
+    async def finish_jobs(
+        self, finishes: Sequence[Finish], *, claim: Claim | None = None, tx: Any = None
+    ) -> Finished:
+        if self.is_held:
+            self.second.set()
+        elif len(finishes) >= 100:
+            self.is_held = True
+            async with asyncio.timeout(30):
+                await self.second.wait()
+        return await super().finish_jobs(finishes, claim=claim, tx=tx)
+
+
+async def test_many_ends_are_written_while_others_are_on_their_way(store: Store) -> None:
+    """The database is at work on one batch while the worker prepares the next."""
+    slow = Slow(store)
+    queue = Queue(slow)
+
+    @handler("work")
+    async def work(job: Job) -> None:
+        pass
+
+    await queue.enqueue_many([NewJob("work") for _ in range(800)])
+    await Worker(queue, [work], concurrency=400).run(until_idle=True)
+
+    assert slow.second.is_set()
+    assert (await queue.counts())[JobState.COMPLETED] == 800

@@ -43,6 +43,7 @@ class Completer(Service):
         self._pending: deque[tuple[Run, Outcome]] = deque()
         self._last_batch = 0
         self.claimer: Claimer | None = None  # who claims with us, once there is one
+        self.helper = Helper(self)
 
     def add(self, run: Run, outcome: Outcome | None) -> None:
         """An outcome to be written; None: the job is not ours any more."""
@@ -51,11 +52,22 @@ class Completer(Service):
         else:
             self._pending.append((run, outcome))
             self.wake()
+            if self.has_many:
+                self.helper.wake()
+
+    @property
+    def has_many(self) -> bool:
+        return len(self._pending) >= WORTH_WAITING
 
     async def run_once(self) -> float:
         if not self._pending:
             return NOTHING_SECONDS
         await self._linger()
+        await self.write_batch()
+        return 0.0 if self._pending else NOTHING_SECONDS
+
+    async def write_batch(self) -> None:
+        """Write what has come so far, or as much of it as one transaction should have."""
         batch = [self._pending.popleft() for _ in range(min(MOST_AT_ONCE, len(self._pending)))]
         self._last_batch = len(batch)
         own = [one for one in batch if _has_transaction(one[0])]
@@ -66,7 +78,6 @@ class Completer(Service):
             self._pending.extend(own)
             raise
         await asyncio.gather(*(self._finish_in_transaction(*one) for one in own))
-        return 0.0 if self._pending else NOTHING_SECONDS
 
     async def _linger(self) -> None:
         """When many outcomes come, let more of them come before this batch is written."""
@@ -173,6 +184,21 @@ class Completer(Service):
         self._observers.lost(run.job)
         if self.claimer:
             self.claimer.wake()
+
+
+class Helper(Service):
+    """Writes a batch while the completer waits for another: the database is at work on one while
+    this process takes apart what the other has brought. When little comes, it sleeps."""
+
+    def __init__(self, completer: Completer) -> None:
+        super().__init__()
+        self._completer = completer
+
+    async def run_once(self) -> float:
+        if not self._completer.has_many:
+            return NOTHING_SECONDS
+        await self._completer.write_batch()
+        return 0.0
 
 
 def _has_transaction(run: Run) -> bool:

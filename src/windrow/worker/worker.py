@@ -152,6 +152,7 @@ class Worker:
         self._services: list[Service] = [
             claimer,
             self._completer,
+            self._completer.helper,
             heartbeat,
             self._presence,
         ]
