@@ -14,6 +14,8 @@
     │  ├─ BrowserMissing(what)            only a browser could do this, and there is none
     │  ├─ BrowserCrashed *
     │  ├─ EnrichError                     a model does not answer, or not as asked
+    │  ├─ FileGone(path)                  there is no such file any more
+    │  ├─ FileRefused(path)               it may not be read
     │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
     │  └─ ConversionError(content_type)   broken, encrypted or too much of it
     └─ QueueError
@@ -194,6 +196,26 @@ class EnrichError(IngestError):
     def __init__(self, message: str | None = None, *, transient: bool = False) -> None:
         self.transient = transient
         super().__init__(message)
+
+
+class FileGone(IngestError):
+    """There is no such file or folder, or not any more."""
+
+    code = "FILE_GONE"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"{_printable(path)} is not there")
+
+
+class FileRefused(IngestError):
+    """A file or folder may not be read."""
+
+    code = "FILE_REFUSED"
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(f"{_printable(path)} cannot be read: {why}")
 
 
 class UnsupportedFormat(IngestError):
@@ -444,3 +466,8 @@ def _shorten(ids: Sequence[str], most: int = 5) -> str:
     """Ids for a message: the first few and how many more."""
     more = f" and {len(ids) - most} more" if len(ids) > most else ""
     return ", ".join(ids[:most]) + more
+
+
+def _printable(path: str) -> str:
+    """A path for a message: names on the disk need not be text."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

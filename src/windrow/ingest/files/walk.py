@@ -1,0 +1,185 @@
+"""What is in a folder: every file with its size and time, and why others were left out.
+
+Nothing is opened. A folder that cannot be read is named in `unread`: what was known to be in it is
+not gone. A file that goes while we look is simply not there.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from windrow.errors import FileGone, FileRefused
+from windrow.ingest.files.detect import is_binary_name
+from windrow.ingest.files.ignore import FILES, NEVER, Ignore, Rules, start
+from windrow.ingest.files.limits import SizeLimits, reason_too_large
+
+DEPTH: Final = 10
+
+
+class WalkOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which files of a folder are wanted."""
+
+    patterns: tuple[str, ...] = ()  # as in .gitignore; none: all files
+    ignore_patterns: tuple[str, ...] = ()
+    recursive: bool = True
+    max_depth: int = DEPTH  # folders below the top
+    follow_symlinks: bool = False
+    max_bytes: int | None = None
+    max_bytes_by_extension: Mapping[str, int] = {}
+
+    def limits(self) -> SizeLimits:
+        return SizeLimits.of(self.max_bytes, self.max_bytes_by_extension)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    path: str  # from the top, with slashes
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A file that is wanted and cannot be had."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Walk:
+    files: list[FoundFile] = field(default_factory=list)
+    skipped: list[SkippedFile] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # folders, as "docs/secret/"
+    left_out: Counter[str] = field(default_factory=Counter)  # how many, by why
+
+
+def walk(
+    top: Path, options: WalkOptions | None = None, *, ignore_files: Sequence[Path] = ()
+) -> Walk:
+    """Everything below a folder that is wanted. `ignore_files` are rules that hold everywhere.
+
+    Raises FileGone if there is no such folder, FileRefused if it may not be read.
+    """
+    return _Walker(top, options or WalkOptions(), ignore_files).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    path: str  # on the disk
+    name: str  # from the top, with a slash at its end; "" for the top
+    depth: int
+    ignore: Ignore
+
+
+class _Walker:
+    def __init__(self, top: Path, options: WalkOptions, ignore_files: Sequence[Path]) -> None:
+        self._options = options
+        self._limits = options.limits()
+        self._wanted = Rules(options.patterns)
+        self._unwanted = Rules(options.ignore_patterns)
+        ignore, self._way = start(top, ignore_files)
+        self._top = _Folder(os.fspath(top), "", 0, ignore)
+        self._entered: set[tuple[int, int]] = set()
+        self._found = Walk()
+
+    def run(self) -> Walk:
+        folders = [self._top]
+        while folders:
+            folder = folders.pop()
+            entries = self._entries(folder)
+            if entries is None:
+                continue
+            names = [entry.name for entry in entries if entry.name in FILES]
+            if names:
+                inside = folder.ignore.enter(
+                    Path(folder.path), len(self._way) + len(folder.name), sorted(names)
+                )
+                folder = _Folder(folder.path, folder.name, folder.depth, inside)
+            folders.extend(self._look(folder, entries))
+        self._found.files.sort(key=lambda file: file.path)
+        return self._found
+
+    def _entries(self, folder: _Folder) -> list[os.DirEntry[str]] | None:
+        try:
+            if self._options.follow_symlinks and not self._is_new(folder.path):
+                self._found.left_out["symlink loop"] += 1
+                return None
+            with os.scandir(folder.path) as entries:
+                return list(entries)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if folder is self._top:
+                raise FileGone(folder.path) from error
+        except OSError as error:
+            if folder is self._top:
+                raise FileRefused(folder.path, error.strerror or str(error)) from error
+            self._found.unread.append(folder.name)
+        return None
+
+    def _look(self, folder: _Folder, entries: list[os.DirEntry[str]]) -> Iterator[_Folder]:
+        for entry in entries:
+            name = folder.name + entry.name
+            try:
+                is_folder = entry.is_dir(follow_symlinks=self._options.follow_symlinks)
+                if self._is_left_out(folder, entry.name, name, is_folder):
+                    self._found.left_out["ignored"] += 1
+                elif is_folder:
+                    if self._may_enter(folder):
+                        yield _Folder(entry.path, f"{name}/", folder.depth + 1, folder.ignore)
+                else:
+                    self._take(entry, name)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                self._found.skipped.append(SkippedFile(name, 0, 0, f"unreadable: {error.strerror}"))
+
+    def _is_left_out(self, folder: _Folder, base: str, name: str, is_folder: bool) -> bool:
+        if base in NEVER:
+            return True
+        if self._unwanted and self._unwanted.decide(name, is_folder=is_folder):
+            return True
+        if not is_folder and self._wanted and not self._wanted.decide(name, is_folder=False):
+            return True
+        return folder.ignore.leaves_out(self._way + name, is_folder=is_folder)
+
+    def _may_enter(self, folder: _Folder) -> bool:
+        if not self._options.recursive:
+            return False
+        if folder.depth >= self._options.max_depth:
+            self._found.left_out["too deep"] += 1
+            return False
+        return True
+
+    def _take(self, entry: os.DirEntry[str], name: str) -> None:
+        if entry.is_symlink() and not self._options.follow_symlinks:
+            self._found.left_out["symlink"] += 1
+            return
+        found = entry.stat(follow_symlinks=self._options.follow_symlinks)
+        if not stat.S_ISREG(found.st_mode):
+            self._found.left_out["no regular file"] += 1
+        elif is_binary_name(entry.name):
+            self._found.left_out["binary"] += 1
+        elif found.st_size > (most := self._limits.of_name(entry.name)):
+            reason = reason_too_large(found.st_size, most)
+            self._found.skipped.append(SkippedFile(name, found.st_size, found.st_mtime_ns, reason))
+        else:
+            self._found.files.append(FoundFile(name, found.st_size, found.st_mtime_ns))
+
+    def _is_new(self, path: str) -> bool:
+        """Whether this folder was not entered yet, by whatever name."""
+        found = os.stat(path)
+        key = (found.st_dev, found.st_ino)
+        if key in self._entered:
+            return False
+        self._entered.add(key)
+        return True

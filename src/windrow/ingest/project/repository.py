@@ -1,0 +1,125 @@
+"""What git knows of a folder, read from its files: running git for it would take milliseconds each
+time, and need a git.
+
+Only what is written in a way that cannot be read here (reference tables, included configuration)
+is asked of git itself.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+REMOTES: Final = ("origin", "upstream")  # the first of these that there is
+GIT_SECONDS: Final = 10.0
+
+_SECTION: Final = re.compile(r'^\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)$')
+_HASH: Final = re.compile(r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    root: Path  # of the files
+    folder: Path  # of this working tree's own state
+    common: Path  # of what all working trees share
+
+    @property
+    def branch(self) -> str:
+        """The branch the files are of; of a commit without one its first digits."""
+        head = _read(self.folder / "HEAD").strip()
+        if head.startswith("ref:"):
+            name = head.removeprefix("ref:").strip().removeprefix("refs/heads/")
+            return name if name != ".invalid" else self._ask("branch", "--show-current")
+        return head[:12] if _HASH.match(head) else ""
+
+    @property
+    def remote(self) -> str | None:
+        """The address of the remote, as it is written: with its credentials."""
+        config = _read(self.common / "config")
+        addresses = _remotes(config)
+        for name in REMOTES:
+            if name in addresses:
+                return addresses[name]
+        if re.search(r"^\s*\[include", config, re.M):
+            return self._ask("config", "--get", f"remote.{REMOTES[0]}.url") or None
+        return None
+
+    def _ask(self, *arguments: str) -> str:
+        try:
+            answer = subprocess.run(
+                ["git", "-C", str(self.root), *arguments],
+                capture_output=True,
+                timeout=GIT_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return answer.stdout.decode("utf-8", "replace").strip()
+
+
+def find_repository(path: Path) -> Repository | None:
+    """The repository that a file or folder is in."""
+    for folder in (path, *path.parents):
+        git = folder / ".git"
+        if git.is_dir() and (git / "HEAD").is_file():
+            return Repository(folder, git, _common(git))
+        if git.is_file():
+            named = _read(git).strip()
+            if named.startswith("gitdir:"):
+                state = folder / named.removeprefix("gitdir:").strip()
+                if (state / "HEAD").is_file():
+                    return Repository(folder, state, _common(state))
+    return None
+
+
+def _common(state: Path) -> Path:
+    named = _read(state / "commondir").strip()
+    return state / named if named else state
+
+
+def _remotes(config: str) -> dict[str, str]:
+    """The addresses of remotes, by their names; of several of one, the first."""
+    found: dict[str, str] = {}
+    remote: str | None = None
+    for line in config.splitlines():
+        line = line.strip()
+        section = _SECTION.match(line)
+        if section is not None:
+            is_remote = section[1].lower() == "remote"
+            remote = re.sub(r"\\(.)", r"\1", section[2]) if is_remote and section[2] else None
+            line = section[3]
+        if remote is None or not line or line[0] in "#;":
+            continue
+        name, equals, value = line.partition("=")
+        if equals and name.strip().lower() == "url":
+            found.setdefault(remote, _value(value))
+    return found
+
+
+def _value(text: str) -> str:
+    """A value of git's configuration, without its quotes and the comment behind it."""
+    made, is_quoted, at = [], False, 0
+    text = text.strip()
+    while at < len(text):
+        char = text[at]
+        if char == "\\" and at + 1 < len(text):
+            at += 1
+            made.append(text[at])
+        elif char == '"':
+            is_quoted = not is_quoted
+        elif char in "#;" and not is_quoted:
+            break
+        else:
+            made.append(char)
+        at += 1
+    return "".join(made).strip()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
