@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import inspect
 import sqlite3
@@ -52,19 +53,6 @@ def test_job_tx_blocks_too(store_url: str, store_name: str) -> None:
         assert queue.get(job.id).state == JobState.COMPLETED
     with connect(store_name, store_url) as connection:
         assert connection.execute("SELECT * FROM mine").fetchall() == []
-
-
-def test_threads_share_one_queue(store_url: str) -> None:
-    with Queue.sync(store_url) as queue:
-        threads = [
-            threading.Thread(target=lambda: [queue.enqueue("work") for _ in range(20)])
-            for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert queue.counts()[JobState.READY] == 160
 
 
 def test_a_queue_that_cannot_be_opened_leaves_no_thread(
@@ -119,3 +107,40 @@ def test_events_are_a_plain_loop(store_url: str) -> None:
             "job.finished",
         ]
         assert list(queue.events(cursor, follow=False)) == []
+
+
+def test_threads_that_share_a_queue_each_get_their_own_jobs(store_url: str) -> None:
+    made: dict[int, list[str]] = {}
+    refused: list[str] = []
+
+    with Queue.sync(store_url) as queue:
+
+        def enqueue(thread: int) -> None:
+            made[thread] = []
+            for number in range(25):
+                job = queue.enqueue("mail", {"thread": thread, "number": number})
+                made[thread].append(job.id)
+                try:
+                    queue.enqueue("mail", unique=f"{number}", on_conflict="reject")
+                except DuplicateJob as error:
+                    refused.append(error.existing)
+
+        threads = [threading.Thread(target=enqueue, args=(thread,)) for thread in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for number, ids in made.items():
+            stored = queue.get_many(ids)
+            assert [stored[id].payload["number"] for id in ids] == list(range(25))
+            assert {stored[id].payload["thread"] for id in ids} == {number}
+        assert len(refused) == 7 * 25
+        assert queue.counts()["ready"] == 8 * 25 + 25
+
+
+async def test_a_thread_whose_loop_runs_may_block_it(store_url: str) -> None:
+    queue = await asyncio.to_thread(Queue.sync, store_url)
+    try:
+        assert queue.get(queue.enqueue("mail").id).kind == "mail"
+    finally:
+        await asyncio.to_thread(queue.close)

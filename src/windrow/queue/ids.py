@@ -15,8 +15,11 @@ from typing import Final
 # The namespace in which NuQ, and so its dialect, turns owner names into UUIDs.
 OWNER_NAMESPACE: Final = uuid.UUID("0f38e00e-d7ee-4b77-8a7a-a787a3537ca2")
 
+_POOL: Final = 4096  # random bytes fetched at once: each asking of the system lets other threads in
+
 _lock = threading.Lock()
 _last_tick = 0
+_pool = b""
 
 
 def new_id() -> str:
@@ -26,13 +29,26 @@ def new_id() -> str:
 
 def new_ids(count: int) -> list[str]:
     """So many of them, in order; for less than half the price."""
-    global _last_tick
+    global _last_tick, _pool
     with _lock:
         # 48 bits of milliseconds and 12 of the fraction below them: 244 ns per tick.
         first = max((time.time_ns() << 12) // 1_000_000, _last_tick + 1)
         _last_tick = first + count - 1
-    random_bits = struct.unpack(f">{count}Q", os.urandom(8 * count))
+        if len(_pool) < 8 * count:
+            _pool = os.urandom(max(_POOL, 8 * count))
+        taken, _pool = _pool[: 8 * count], _pool[8 * count :]
+    random_bits = struct.unpack(f">{count}Q", taken)
     return [_spell(first + n, bits) for n, bits in enumerate(random_bits)]
+
+
+def _empty_pool() -> None:
+    """In a forked child: what is left is the parent's."""
+    global _pool, _lock
+    _lock = threading.Lock()
+    _pool = b""
+
+
+os.register_at_fork(after_in_child=_empty_pool)
 
 
 def _spell(tick: int, random_bits: int) -> str:

@@ -6,7 +6,6 @@ Nothing here knows which database is underneath.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import dataclasses
 import os
@@ -50,7 +49,7 @@ from windrow.queue.retaining import (
 )
 from windrow.queue.scheduling import Scheduling
 from windrow.queue.store import Store, open_store
-from windrow.queue.sync import SyncQueue
+from windrow.queue.sync import SyncQueue, pause
 from windrow.queue.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -329,7 +328,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
                 left = give_up_at - time.monotonic()
                 if not full.may_wait or tx is not None or left <= 0:
                     raise
-                await asyncio.sleep(min(left, wait * random.uniform(0.5, 1)))
+                await pause(min(left, wait * random.uniform(0.5, 1)))
                 wait = min(2 * wait, LONGEST_FULL_WAIT)
                 continue
             if tx is None:
@@ -353,7 +352,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
             try:
                 return await self.store.insert_jobs(rows)
             except StoreUnavailable:
-                await asyncio.sleep(wait)
+                await pause(wait)
                 rows = [msgspec.structs.replace(row, may_exist=True) for row in rows]
         return await self.store.insert_jobs(rows)
 

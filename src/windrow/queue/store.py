@@ -98,6 +98,7 @@ class Capabilities:
     many_machines: bool
     tenancy: bool  # as_tenant(…): the database keeps tenants apart
     sees_jobs: bool = True  # not, if it may only enqueue
+    needs_loop: bool = True  # else its verbs can also run, and block, in a thread without one
 
 
 @runtime_checkable

@@ -11,8 +11,9 @@ import asyncio
 import functools
 import inspect
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar
 
 from windrow.queue.events import Event, EventReader
 from windrow.queue.job import Job
@@ -22,6 +23,8 @@ from windrow.queue.transactions import is_blocking, run_sync
 
 if TYPE_CHECKING:
     from windrow.queue.queue import Queue
+
+_ENQUEUING: Final = frozenset({"enqueue", "enqueue_many"})
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -178,10 +181,32 @@ class BlockingReader:
             raise StopIteration from None
 
 
+async def pause(seconds: float) -> None:
+    """Sleep: in the event loop, or where a coroutine runs without one, in its thread."""
+    if asyncio._get_running_loop() is None:
+        time.sleep(seconds)  # noqa: ASYNC251 — there is no loop to keep waiting
+    else:
+        await asyncio.sleep(seconds)
+
+
 class SyncQueue(Blocking):
     """A `Queue` for code that blocks: Django, Flask, scripts. Use it as a context manager."""
 
     _portal: Portal
+
+    def _blocking(self, method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
+        through_loop = super()._blocking(method)
+        if method.__name__ not in _ENQUEUING or self._target.store.capabilities.needs_loop:
+            return through_loop
+
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            # Straight to the store's thread: the way by the portal's loop costs more than the job.
+            if asyncio._get_running_loop() is None:
+                return run_sync(method(*args, **kwargs))
+            return through_loop(*args, **kwargs)
+
+        return call
 
     @classmethod
     def open(cls, opening: Callable[[], Coroutine[Any, Any, Any]]) -> SyncQueue:

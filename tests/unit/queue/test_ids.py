@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 
@@ -25,6 +26,16 @@ def test_threads_never_make_the_same_id() -> None:
     for thread in threads:
         thread.join()
     assert len(set(made)) == 16_000
+
+
+def test_a_forked_child_does_not_share_its_parents_random_bits() -> None:
+    new_id()  # there is a pool to inherit
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(write, new_id()[-17:].encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 100).decode() != new_id()[-17:]
 
 
 def test_n9_owner_ids_are_kept_if_uuids_and_hashed_otherwise() -> None:

@@ -2,7 +2,10 @@
 
 SQLite has one writer at a time. All writes of a store go through one thread, which takes whatever
 waits in its inbox into a single transaction: many callers share one fsync. Each call runs in a
-savepoint of its own, so an error undoes that call alone. Other processes' writers are waited for.
+savepoint of its own, so an error undoes that call alone; neighbours that can be done together are
+tried so first. Other processes' writers are waited for.
+
+Callers wait in their event loop, or, in a thread that has none, by blocking it.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ import sqlite3
 import threading
 import weakref
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
@@ -26,10 +30,16 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Verb = Callable[[sqlite3.Connection], T]
+After = Callable[[], None]
+# A verb that does what several callers ask for in one go: an answer to each, and what comes after.
+Joint = Callable[[sqlite3.Connection, Sequence[Any]], tuple[Sequence[Any], After | None]]
 
 OLDEST_SQLITE: Final = (3, 35, 0)  # RETURNING
 BUSY_SECONDS: Final = 30
 MOST_CALLS_PER_COMMIT: Final = 500
+# Callers who were answered together mostly come back together, a little apart. A commit waits so
+# long for the next of them: it is dearer than that, and one that goes without them makes two.
+GATHER_SECONDS: Final = 0.0002
 READERS: Final = 4
 CACHED_STATEMENTS: Final = 512
 CACHE_KIB: Final = 64 * 1024
@@ -66,14 +76,40 @@ def connect(location: Location) -> sqlite3.Connection:
     return connection
 
 
+class _Waiter:
+    """A thread without an event loop that waits for its answer."""
+
+    __slots__ = ("_answered",)
+
+    def __init__(self) -> None:
+        self._answered = threading.Lock()
+        self._answered.acquire()
+
+    def wake(self) -> None:
+        self._answered.release()
+
+    def wait(self) -> None:
+        self._answered.acquire()
+
+
 @dataclass(slots=True, eq=False)
 class _Call:
-    verb: Verb[Any]
-    future: asyncio.Future[Any]
-    loop: asyncio.AbstractEventLoop
-    after: Callable[[], None] | None = None
+    verb: Verb[Any] | None = None
+    joint: Joint | None = None
+    item: Any = None
+    after: After | None = None
+    future: asyncio.Future[Any] | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+    waiter: _Waiter | None = None
     result: Any = None
     error: Exception | None = None
+
+    def run(self, connection: sqlite3.Connection) -> None:
+        if self.joint is None:
+            assert self.verb is not None
+            self.result = self.verb(connection)
+        else:
+            [self.result], self.after = self.joint(connection, [self.item])
 
 
 class Writer:
@@ -94,19 +130,38 @@ class Writer:
     async def open(cls, location: Location) -> Writer:
         return cls(await asyncio.to_thread(connect, location))
 
-    async def run(self, verb: Verb[T], after: Callable[[], None] | None = None) -> T:
+    async def run(self, verb: Verb[T], after: After | None = None) -> T:
         """Run a verb in a transaction; returns when it is committed. `after` is called then, by
         the thread.
 
         If the caller is cancelled, a verb that has begun is committed all the same.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
+        answer: T = await self._ask(_Call(verb, after=after))
+        return answer
+
+    async def join(self, joint: Joint, item: Any) -> Any:
+        """The same for a verb that does in one go what those ask for who wait side by side. If it
+        fails for all of them it is run for each alone."""
+        return await self._ask(_Call(joint=joint, item=item))
+
+    async def _ask(self, call: _Call) -> Any:
+        loop = asyncio._get_running_loop()
+        if loop is None:
+            waiter = call.waiter = _Waiter()
+            self._put(call)
+            waiter.wait()
+            if call.error is not None:
+                raise call.error
+            return call.result
+        call.loop, call.future = loop, loop.create_future()
+        self._put(call)
+        return await call.future
+
+    def _put(self, call: _Call) -> None:
         with self._lock:  # nothing may be put behind the end
             if not self._end.alive:
                 raise StoreUnavailable("the store is closed")
-            self._inbox.put(_Call(verb, future, loop, after))
-        return await future
+            self._inbox.put(call)
 
     async def close(self) -> None:
         """Finish what is in the inbox, then end the thread."""
@@ -116,9 +171,11 @@ class Writer:
 
 
 def _serve(connection: sqlite3.Connection, inbox: SimpleQueue[_Call | None]) -> None:
+    former = 0
     try:
-        while calls := _take(inbox):
-            wanted = [call for call in calls if not call.future.cancelled()]
+        while calls := _take(inbox, former):
+            former = sum(call.joint is not None for call in calls)
+            wanted = [call for call in calls if call.future is None or not call.future.cancelled()]
             if wanted:
                 _commit(connection, wanted)
                 _answer(wanted)
@@ -129,8 +186,9 @@ def _serve(connection: sqlite3.Connection, inbox: SimpleQueue[_Call | None]) -> 
         connection.close()
 
 
-def _take(inbox: SimpleQueue[_Call | None]) -> list[_Call]:
-    """Wait for a call and take all that are there; none at the end."""
+def _take(inbox: SimpleQueue[_Call | None], expected: int) -> list[_Call]:
+    """Wait for a call and take all that are there, and those that are expected if they come at
+    once; none at the end."""
     calls: list[_Call] = []
     call = inbox.get()
     while call is not None:
@@ -138,7 +196,10 @@ def _take(inbox: SimpleQueue[_Call | None]) -> list[_Call]:
         if len(calls) == MOST_CALLS_PER_COMMIT:
             return calls
         try:
-            call = inbox.get_nowait()
+            if len(calls) < expected and inbox.empty():
+                call = inbox.get(timeout=GATHER_SECONDS)
+            else:
+                call = inbox.get_nowait()
         except Empty:
             return calls
     if calls:
@@ -150,15 +211,45 @@ def _commit(connection: sqlite3.Connection, calls: list[_Call]) -> None:
     try:
         connection.execute("BEGIN IMMEDIATE")
         if len(calls) == 1:
-            calls[0].result = calls[0].verb(connection)
+            calls[0].run(connection)
         else:
-            for call in calls:
-                _run_in_savepoint(connection, call)
+            for neighbours in _neighbours(calls):
+                if len(neighbours) == 1 or not _run_together(connection, neighbours):
+                    for call in neighbours:
+                        _run_in_savepoint(connection, call)
         connection.execute("COMMIT")
     except Exception as error:
         for call in calls:
             call.error = call.error or error
         _roll_back(connection)
+
+
+def _neighbours(calls: Iterable[_Call]) -> Iterator[list[_Call]]:
+    """The calls in their order, those in a row that can be done together as one list."""
+    for joint, alike in groupby(calls, lambda call: call.joint):
+        if joint is None:
+            yield from ([call] for call in alike)
+        else:
+            yield list(alike)
+
+
+def _run_together(connection: sqlite3.Connection, calls: list[_Call]) -> bool:
+    """Whether that went well; if not, nothing was done."""
+    joint = calls[0].joint
+    assert joint is not None
+    connection.execute("SAVEPOINT together")
+    try:
+        results, calls[0].after = joint(connection, [call.item for call in calls])
+    except Exception:
+        if not connection.in_transaction:
+            raise
+        connection.execute("ROLLBACK TO together")
+        connection.execute("RELEASE together")
+        return False
+    connection.execute("RELEASE together")
+    for call, result in zip(calls, results, strict=True):
+        call.result = result
+    return True
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
@@ -174,7 +265,7 @@ def _roll_back(connection: sqlite3.Connection) -> None:
 def _run_in_savepoint(connection: sqlite3.Connection, call: _Call) -> None:
     connection.execute("SAVEPOINT call")
     try:
-        call.result = call.verb(connection)
+        call.run(connection)
     except Exception as error:
         # A full disk or an I/O error ends the whole transaction, and so all the calls in it.
         if not connection.in_transaction:
@@ -187,7 +278,10 @@ def _run_in_savepoint(connection: sqlite3.Connection, call: _Call) -> None:
 def _answer(calls: list[_Call]) -> None:
     by_loop: defaultdict[asyncio.AbstractEventLoop, list[_Call]] = defaultdict(list)
     for call in calls:
-        by_loop[call.loop].append(call)
+        if call.waiter is not None:
+            call.waiter.wake()
+        elif call.loop is not None:
+            by_loop[call.loop].append(call)
     for loop, answered in by_loop.items():
         try:
             loop.call_soon_threadsafe(_resolve, answered)
@@ -197,12 +291,13 @@ def _answer(calls: list[_Call]) -> None:
 
 def _resolve(calls: list[_Call]) -> None:
     for call in calls:
-        if call.future.done():
+        future = call.future
+        if future is None or future.done():
             continue
         if call.error is None:
-            call.future.set_result(call.result)
+            future.set_result(call.result)
         else:
-            call.future.set_exception(call.error)
+            future.set_exception(call.error)
 
 
 class Readers:
@@ -218,7 +313,10 @@ class Readers:
         """Run a verb on one snapshot of the database."""
         if self._is_closed:
             raise StoreUnavailable("the store is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, verb)
+        loop = asyncio._get_running_loop()
+        if loop is None:
+            return self._read(verb)
+        return await loop.run_in_executor(self._threads, self._read, verb)
 
     async def close(self) -> None:
         self._is_closed = True

@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import partial
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from windrow.clock import Clock
@@ -97,7 +99,11 @@ class SqliteStore:
     """A queue in one file, for the processes of one machine."""
 
     capabilities = Capabilities(
-        transactional_insert=True, reads_in_transaction=False, many_machines=False, tenancy=False
+        transactional_insert=True,
+        reads_in_transaction=False,
+        many_machines=False,
+        tenancy=False,
+        needs_loop=False,
     )
     tenant: str | None = None
 
@@ -147,16 +153,19 @@ class SqliteStore:
 
         def ring() -> None:
             for work in works:
-                self._watch.belfry.ring(work.ready_queues, work.ended)
-                if self._notifier is not None:
-                    self._notifier.tell(work.ready_queues, work.ended)
-                if work.has_events:
-                    self._watch.belfry.ring_readers()
+                self._ring(work)
 
         try:
             return await self._writer.run(run, ring)
         except sqlite3.Error as error:
             raise translate(error, self._location.path) from error
+
+    def _ring(self, work: Work) -> None:
+        self._watch.belfry.ring(work.ready_queues, work.ended)
+        if self._notifier is not None:
+            self._notifier.tell(work.ready_queues, work.ended)
+        if work.has_events:
+            self._watch.belfry.ring_readers()
 
     async def _read(self, verb: Callable[[Work], T]) -> T:
         def run(connection: sqlite3.Connection) -> T:
@@ -174,7 +183,20 @@ class SqliteStore:
             return await enlisting.insert_jobs(tx, rows, self.clock, self._location.path)
         if not rows:
             return []
-        return await self._write(lambda work: bounding.insert_bounded(work, rows))
+        try:
+            inserted: list[Inserted] = await self._writer.join(self._insert_together, rows)
+        except sqlite3.Error as error:
+            raise translate(error, self._location.path) from error
+        return inserted
+
+    def _insert_together(
+        self, connection: sqlite3.Connection, callers: Sequence[Sequence[JobRow]]
+    ) -> tuple[list[list[Inserted]], Callable[[], None]]:
+        """What several callers insert at the same time, as if one had: an outcome list for each."""
+        work = Work(connection, time_now(self.clock))
+        inserted = iter(bounding.insert_bounded(work, list(chain.from_iterable(callers))))
+        settle(work)
+        return [list(islice(inserted, len(rows))) for rows in callers], partial(self._ring, work)
 
     async def claim_jobs(self, claim: Claim) -> list[Job]:
         return await self._write(lambda work: claiming.claim_jobs(work, claim))

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from windrow.errors import StoreUnavailable
 from windrow.queue.sqlite.connection import Readers, Writer, connect
 from windrow.queue.sqlite.location import Location
+from windrow.queue.transactions import run_sync
 
 TABLES = """
     CREATE TABLE note (text TEXT UNIQUE);
@@ -174,6 +175,66 @@ def test_thread_survives_a_closed_loop_and_ends_when_told(location: Location) ->
 
     assert notes(location) == ["kept"]
     assert not writer._thread.is_alive()
+
+
+async def side_by_side(writer: Writer, items: list[str], runs: list[list[str]]) -> list[Any]:
+    """Ask for the same joint at once; `runs` becomes what it was called with."""
+
+    def joint(
+        connection: sqlite3.Connection, texts: Sequence[str]
+    ) -> tuple[list[str], Callable[[], None]]:
+        runs.append(list(texts))
+        for text in texts:
+            connection.execute("INSERT INTO note VALUES (?)", (text,))
+        return [text.upper() for text in texts], lambda: runs.append(["after"])
+
+    is_running, may_end = threading.Event(), threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        is_running.set()
+        may_end.wait()
+
+    first = asyncio.create_task(writer.run(hold))
+    await asyncio.to_thread(is_running.wait)
+    rest = [asyncio.create_task(writer.join(joint, item)) for item in items]
+    await asyncio.sleep(0)
+    may_end.set()
+    await first
+    answers = await asyncio.gather(*rest, return_exceptions=True)
+    await writer.run(lambda connection: None)  # what comes after a commit has come
+    return answers
+
+
+async def test_neighbours_are_done_in_one_go_and_each_gets_its_own_answer(
+    writer: Writer, location: Location
+) -> None:
+    runs: list[list[str]] = []
+    assert await side_by_side(writer, ["a", "b", "c"], runs) == ["A", "B", "C"]
+    assert runs == [["a", "b", "c"], ["after"]]
+    assert notes(location) == ["a", "b", "c"]
+
+
+async def test_an_error_of_one_neighbour_is_not_the_others(
+    writer: Writer, location: Location
+) -> None:
+    runs: list[list[str]] = []
+    first, second, third = await side_by_side(writer, ["a", "a", "b"], runs)
+    assert (first, third) == ("A", "B")
+    assert isinstance(second, sqlite3.IntegrityError)
+    assert runs == [["a", "a", "b"], ["a"], ["a"], ["b"], ["after"], ["after"]]
+    assert notes(location) == ["a", "b"]
+
+
+async def test_a_thread_without_a_loop_waits_for_its_commit(
+    writer: Writer, location: Location
+) -> None:
+    def block() -> str:
+        return run_sync(writer.run(write("from a thread")))
+
+    assert await asyncio.to_thread(block) == "from a thread"
+    assert notes(location) == ["from a thread"]
+    with pytest.raises(sqlite3.IntegrityError):
+        await asyncio.to_thread(block)
 
 
 async def test_thread_of_a_dropped_writer_ends(location: Location) -> None:
