@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import argparse
 
-from bench import report, rounds
+from bench import convert, crawl, report, rounds
 from bench.contestant import Contestant, contestants
+
+CONVERSIONS = 7  # rounds, of which one takes a second or two
 
 
 def main() -> None:
     given = parse()
-    chosen = choose(given)
+    chosen = {} if given.only_pages else choose(given)
     results = rounds.run(given, chosen)
+    if given.pages:
+        results.pages = crawl.run(given.pages, given.rounds) + convert.run(CONVERSIONS)
     print(report.as_text(results))
     if not given.no_save:
         print(f"\nkept in {results.save()}")
@@ -26,6 +30,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=50_000, help="jobs of one drain")
     parser.add_argument("--singles", type=int, default=5_000, help="single enqueues")
     parser.add_argument("--pickups", type=int, default=200, help="jobs to an idle worker")
+    parser.add_argument("--pages", type=int, default=5_000, help="pages of a crawl; 0: none")
+    parser.add_argument("--only-pages", action="store_true", help="crawls and conversion only")
     parser.add_argument("--in-flight", type=int, default=rounds.IN_FLIGHT)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--store", choices=("postgres", "sqlite", "redis"))

@@ -1,6 +1,6 @@
 """Conversion: CPU milliseconds per page, beside trafilatura.
 
-    .venv/bin/python -m bench.convert [--rounds 5] [--json results.json]
+    .venv/bin/python -m bench.convert [--rounds 5]
 
 Pages of about 25 kB of four kinds are made here, the same in every run. Contestants take turns page
 by page, so that whatever else the machine does falls on all of them; figures are CPU time of this
@@ -10,19 +10,20 @@ process, and the ratio is what counts. Both make markdown with links and tables,
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
+from bench.contestant import package_version
+from bench.results import Measured
 from windrow.ingest.convert import convert
 from windrow.ingest.document import Resource
 from windrow.ingest.options import ScrapeOptions
 
 CALLS = 5  # of each contestant for each page in a round
 GOAL_MS = 1.5
+TRAFILATURA = "trafilatura"
 _VOCABULARY = """
     river stone harbour engine winter letter bridge signal garden window copper market valley
     season paper ladder kettle storm ticket island lantern carriage orchard station mirror
@@ -33,13 +34,29 @@ Contestant = Callable[[str], str]
 
 
 def main() -> None:
-    arguments = _arguments()
+    pages = make_pages()
+    print(as_table(pages, measure(pages, find_contestants(), _arguments().rounds)))
+
+
+def run(rounds: int) -> list[Measured]:
+    """Milliseconds per page, on average over the kinds of pages, one figure for each round."""
     pages = make_pages()
     contestants = find_contestants()
-    figures = measure(pages, contestants, arguments.rounds)
-    print(as_table(pages, figures))
-    if arguments.json:
-        Path(arguments.json).write_text(json.dumps(figures, indent=1), "utf-8")
+    found = [
+        Measured(
+            name=name,
+            store="",
+            settings="markdown with links and tables, and metadata",
+            versions={name: package_version(name) or ""} if name == TRAFILATURA else {},
+            jobs=len(pages) * CALLS,
+            figures={"convert_ms": list(map(statistics.mean, zip(*by_page.values(), strict=True)))},
+        )
+        for name, by_page in measure(pages, contestants, rounds).items()
+    ]
+    if TRAFILATURA not in contestants:
+        absent = f"not installed: {TRAFILATURA}"
+        found.append(Measured(TRAFILATURA, "", "", {}, 0, absent=absent))
+    return found
 
 
 def find_contestants() -> dict[str, Contestant]:
@@ -64,7 +81,7 @@ def find_contestants() -> dict[str, Contestant]:
             or ""
         )
 
-    return {**found, "trafilatura": extract}
+    return {**found, TRAFILATURA: extract}
 
 
 def measure(
@@ -94,7 +111,7 @@ def as_table(pages: Mapping[str, str], figures: Mapping[str, Mapping[str, list[f
         medians = {name: statistics.median(of[page]) for name, of in figures.items()}
         cells = " | ".join(f"{value:.2f}" for value in medians.values())
         # Round by round, since each has its own neighbours on the machine.
-        beside = figures.get("trafilatura", {}).get(page, [])
+        beside = figures.get(TRAFILATURA, {}).get(page, [])
         ratios = [theirs / ours for ours, theirs in zip(own[page], beside, strict=False)]
         ratio = f"{statistics.median(ratios):.1f} ×" if ratios else "–"
         lines.append(f"| {page} | {len(html) / 1000:.0f} | {cells} | {ratio} |")
@@ -213,7 +230,6 @@ def _page(content: str) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="CPU time of conversion, beside trafilatura")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", help="where to write the figures")
     return parser.parse_args()
 
 

@@ -1,73 +1,86 @@
 """A crawl: pages per second and CPU per page, beside Scrapy with JOBDIR.
 
-    .venv/bin/python -m bench.crawl [--pages 5000] [--rounds 3] [--json results.json]
+    .venv/bin/python -m bench.crawl [--pages 5000] [--rounds 3]
 
-Both crawl the same generated site with one process and the same number of requests at once, obey
+All crawl the same generated site with one process and the same number of requests at once, obey
 robots.txt, keep their frontier on disk, turn every page into a document by the same call, and keep
-the documents: Windrow as results of its jobs in SQLite, Scrapy as lines of a feed. They take turns.
-CPU is that of the crawling process, from its start to its end; the ratio is what counts.
+the documents: Windrow as results of its jobs in SQLite or Postgres, Scrapy as lines of a feed. They
+take turns. CPU is that of the crawling process, from its start to its end, and apart from it that
+of the database's server; the ratio is what counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib.util
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+from bench.beds import BEDS, Bed
+from bench.contestant import package_version
+from bench.results import Measured
+
 ROOT = Path(__file__).parent.parent
 CONCURRENCY = 20
-GOAL_SPEED = 1.0  # times Scrapy's pages per second, at the least
-GOAL_CPU = 1.2  # times its CPU per page, at the most
-
-
-@dataclass(frozen=True)
-class Crawled:
-    pages_per_second: float
-    cpu_ms: float  # per page
-    peak_mib: float
+SQLITE, POSTGRES, SCRAPY = "windrow, SQLite", "windrow, Postgres", "Scrapy"
+STORES = {SQLITE: "sqlite", POSTGRES: "postgres", SCRAPY: ""}
+SETTINGS = {
+    SQLITE: "one process, 20 pages at once; documents are results of jobs",
+    POSTGRES: "one process, 20 pages at once; documents are results of jobs",
+    SCRAPY: "one process, 20 requests at once, JOBDIR; documents are lines of a feed",
+}
 
 
 def main() -> None:
     given = _arguments()
-    if given.part:
-        {"windrow": crawl_with_windrow, "scrapy": crawl_with_scrapy}[given.part](given.url)
-        return
-    names = ["windrow"]
-    if importlib.util.find_spec("scrapy"):
-        names.append("scrapy")
+    if given.part == SCRAPY:
+        crawl_with_scrapy(given.url)
+    elif given.part:
+        crawl_with_windrow(given.url, given.database)
     else:
-        print("Scrapy is not installed: pip install 'windrow[bench]'")
-    figures: dict[str, list[Crawled]] = {name: [] for name in names}
-    for turn in range(given.rounds):
-        # Whoever comes first has the quieter machine: they take turns in that too.
-        for name in names if turn % 2 == 0 else reversed(names):
-            figures[name].append(measure(name, given.pages))
-            print(f"{name}: {figures[name][-1]}", file=sys.stderr, flush=True)
-    print(as_table(figures))
-    if given.json:
-        kept = {name: [vars(one) for one in of] for name, of in figures.items()}
-        Path(given.json).write_text(json.dumps(kept, indent=1), "utf-8")
+        from bench.report import aligned, pages_table
+
+        print(aligned(pages_table(run(given.pages, given.rounds))))
 
 
-def measure(name: str, pages: int) -> Crawled:
+def run(pages: int, rounds: int) -> list[Measured]:
+    """Everybody crawls, then everybody again."""
+    measured = [_describe(name, pages) for name in STORES]
+    with ExitStack() as stack:
+        beds = _open_beds(stack, measured)
+        for turn in range(rounds):
+            # Whoever comes first has the quieter machine: they take turns in that too.
+            for one in measured if turn % 2 == 0 else reversed(measured):
+                if one.absent is None:
+                    figures = measure(one.name, pages, beds.get(one.store))
+                    for name, value in figures.items():
+                        one.figures.setdefault(name, []).append(value)
+                    print(f"{one.name}: {figures}", file=sys.stderr, flush=True)
+    return measured
+
+
+def measure(name: str, pages: int, bed: Bed | None) -> dict[str, float]:
     """One crawl of a site that nobody has asked anything yet."""
-    with serve(pages) as url, tempfile.TemporaryDirectory() as folder:
+    with ExitStack() as stack:
+        url = stack.enter_context(serve(pages))
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        database = "" if bed is None else stack.enter_context(bed.fresh())
+        if database:
+            asyncio.run(make_tables(database))
+        before = None if bed is None else bed.count(database).cpu
         began = time.monotonic()
         process = subprocess.Popen(
-            [sys.executable, "-m", "bench.crawl", "--part", name, "--url", url],
+            [sys.executable, "-m", "bench.crawl", "--part", name, "--url", url]
+            + (["--database", database] if database else []),
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
@@ -77,8 +90,39 @@ def measure(name: str, pages: int) -> Crawled:
         if process.returncode:
             raise SystemExit(f"{name} ended with {process.returncode}")
         check(name, url, pages)
-    cpu = used.ru_utime + used.ru_stime
-    return Crawled(pages / seconds, cpu / pages * 1000, used.ru_maxrss / 1024)
+        after = None if bed is None else bed.count(database).cpu
+    figures = {
+        "pages_per_second": pages / seconds,
+        "page_cpu_ms": (used.ru_utime + used.ru_stime) / pages * 1000,
+        "page_peak_mib": used.ru_maxrss / 1024,
+    }
+    if before is not None and after is not None:
+        figures["page_server_cpu_ms"] = (after - before) / pages * 1000
+    return figures
+
+
+def _describe(name: str, pages: int) -> Measured:
+    versions = {"scrapy": package_version("scrapy") or ""} if name == SCRAPY else {}
+    is_there = name != SCRAPY or versions["scrapy"]
+    return Measured(
+        name=name,
+        store=STORES[name],
+        settings=SETTINGS[name],
+        versions=versions,
+        jobs=pages,
+        absent=None if is_there else "not installed: scrapy",
+    )
+
+
+def _open_beds(stack: ExitStack, measured: list[Measured]) -> dict[str, Bed]:
+    beds: dict[str, Bed] = {}
+    for one in measured:
+        if one.store:
+            try:
+                beds[one.store] = stack.enter_context(BEDS[one.store]())
+            except FileNotFoundError as error:
+                one.absent = str(error)
+    return beds
 
 
 def check(name: str, url: str, pages: int) -> None:
@@ -107,7 +151,14 @@ def serve(pages: int) -> Iterator[str]:
         process.wait()
 
 
-def crawl_with_windrow(url: str) -> None:
+async def make_tables(database: str) -> None:
+    from windrow import Queue
+
+    async with Queue.open(database, migrate=True):
+        pass
+
+
+def crawl_with_windrow(url: str, database: str) -> None:
     from windrow import Queue, Worker
     from windrow.ingest.fetch.guard import Guard
     from windrow.pipelines.web.handlers import web_handlers
@@ -116,7 +167,7 @@ def crawl_with_windrow(url: str) -> None:
     options = {"crawlEntireDomain": True, "sitemap": "skip", "llmsTxt": False, "limit": 10_000_000}
 
     async def crawl() -> None:
-        async with Queue.open("sqlite:///jobs.db") as queue:
+        async with Queue.open(database) as queue:
             crawl_id = await web.start_crawl(queue, url, options)
             guard = Guard(allow=["127.0.0.0/8"])
             async with web_handlers(queue, guard=guard) as handlers:
@@ -130,8 +181,10 @@ def crawl_with_windrow(url: str) -> None:
 
 
 def crawl_with_scrapy(url: str) -> None:
-    import scrapy
-    from scrapy.crawler import CrawlerProcess
+    import scrapy  # type: ignore[import-not-found, unused-ignore]
+    from scrapy.crawler import (  # type: ignore[import-not-found, unused-ignore]
+        CrawlerProcess,
+    )
 
     from windrow.ingest.convert import convert
     from windrow.ingest.document import Resource
@@ -139,7 +192,7 @@ def crawl_with_scrapy(url: str) -> None:
 
     options = ScrapeOptions.parse({"formats": ["markdown", "links"]})
 
-    class Pages(scrapy.Spider):  # type: ignore[misc]
+    class Pages(scrapy.Spider):  # type: ignore[misc, unused-ignore]
         name = "pages"
         allowed_domains = ("127.0.0.1",)
 
@@ -179,38 +232,13 @@ def crawl_with_scrapy(url: str) -> None:
     process.start()
 
 
-def as_table(figures: dict[str, list[Crawled]]) -> str:
-    lines = ["| | pages/s | CPU, ms per page | peak MiB |", "|---|---|---|---|"]
-    for name, of in figures.items():
-        cells = [
-            f"{statistics.median(one.pages_per_second for one in of):.0f}",
-            f"{statistics.median(one.cpu_ms for one in of):.2f}",
-            f"{statistics.median(one.peak_mib for one in of):.0f}",
-        ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    if "scrapy" in figures:
-        lines.append(_compare(figures["windrow"], figures["scrapy"]))
-    return "\n".join(lines)
-
-
-def _compare(own: Sequence[Crawled], theirs: Sequence[Crawled]) -> str:
-    """Round by round, since each has its own neighbours on the machine."""
-    pairs = list(zip(own, theirs, strict=True))
-    speed = statistics.median(a.pages_per_second / b.pages_per_second for a, b in pairs)
-    cpu = statistics.median(a.cpu_ms / b.cpu_ms for a, b in pairs)
-    return (
-        f"\nwindrow beside Scrapy: {speed:.2f} × its pages/s (goal ≥ {GOAL_SPEED}), "
-        f"{cpu:.2f} × its CPU per page (goal ≤ {GOAL_CPU})"
-    )
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench.crawl", description=__doc__)
     parser.add_argument("--pages", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", help="keep the figures here")
-    parser.add_argument("--part", choices=("windrow", "scrapy"), help=argparse.SUPPRESS)
+    parser.add_argument("--part", choices=tuple(STORES), help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
+    parser.add_argument("--database", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.results import Results, Spread, ratio
+from bench import convert, crawl
+from bench.results import Results, Spread, ratio, spread
 
 PLAIN, BATCHES, RAW = "windrow postgres", "windrow postgres, batches", "windrow postgres, raw loop"
 FLOOR = "floor postgres"
@@ -61,6 +62,18 @@ def wal_per_job(results: Results) -> Spread | None:
     return Spread.of([one + other for one, other in zip(enqueue, drain, strict=True)])
 
 
+def crawl_goals(name: str) -> list[Goal]:
+    return [
+        Goal(f"crawl, {name} ÷ Scrapy, pages/s", 1.0, of(name, "pages_per_second", crawl.SCRAPY)),
+        Goal(
+            f"crawl, {name} ÷ Scrapy, CPU per page",
+            None,
+            of(name, "page_cpu_ms", crawl.SCRAPY),
+            most=1.2,
+        ),
+    ]
+
+
 GOALS = [
     Goal("Postgres drain, plain handlers ÷ UPDATE floor", 0.7, of(PLAIN, DRAIN, FLOOR)),
     Goal("Postgres drain, plain handlers ÷ PgQueuer", 2.5, of(PLAIN, DRAIN, "pgqueuer")),
@@ -99,6 +112,20 @@ GOALS = [
     ),
     Goal("WAL on Postgres, bytes per job", None, wal_per_job, most=1600),
     Goal("two worker processes ÷ one, Postgres", 1.3, of(PLAIN, "drain_two", PLAIN, DRAIN)),
+    *crawl_goals(crawl.SQLITE),
+    *crawl_goals(crawl.POSTGRES),
+    Goal(
+        "conversion, CPU ms per page of 25 kB",
+        None,
+        lambda results: spread(results, "windrow", "convert_ms"),
+        most=convert.GOAL_MS,
+    ),
+    Goal(
+        "conversion ÷ trafilatura, CPU",
+        None,
+        of("windrow", "convert_ms", convert.TRAFILATURA),
+        most=1.0,
+    ),
 ]
 
 

@@ -8,7 +8,17 @@ from pathlib import Path
 
 from bench import chart
 from bench.goals import FLOOR, PLAIN, SQLITE, SQLITE_FLOOR, judge
-from bench.results import MEASURES, Measured, Results, Spread, latest, load, ratio, spread
+from bench.results import (
+    MEASURES,
+    PAGE_MEASURES,
+    Measured,
+    Results,
+    Spread,
+    latest,
+    load,
+    ratio,
+    spread,
+)
 
 DOCUMENT = Path(__file__).parent.parent / "docs/benchmarks.md"
 CHART = DOCUMENT.with_name("benchmarks.svg")
@@ -41,9 +51,24 @@ def situations(results: Results) -> list[tuple[str, ...]]:
     return sorted(found)
 
 
+def pages_table(pages: Sequence[Measured]) -> list[tuple[str, ...]]:
+    """Who crawls and who converts, with the names of the columns first."""
+    lines = [("contestant", *(label for label, _ in PAGE_MEASURES.values()))]
+    for one in pages:
+        if one.figures:
+            found = [Spread.of(one.figures.get(measure, [])) for measure in PAGE_MEASURES]
+            digits = [digits for _, digits in PAGE_MEASURES.values()]
+            cells = zip(found, digits, strict=True)
+            lines.append((one.name, *(_median(there, digits) for there, digits in cells)))
+    return lines
+
+
+def _median(found: Spread | None, digits: int) -> str:
+    return "–" if found is None else f"{found.median:,.{digits}f}"
+
+
 def figure(results: Results, one: Measured, measure: str) -> str:
-    found = spread(results, one.name, measure)
-    return "–" if found is None else f"{found.median:,.{MEASURES[measure][1]}f}"
+    return _median(spread(results, one.name, measure), MEASURES[measure][1])
 
 
 def beside(results: Results, one: Measured) -> tuple[str, str]:
@@ -58,13 +83,15 @@ def told(found: Spread | None) -> str:
 
 
 def absent(results: Results) -> list[tuple[str, str]]:
-    return [(one.name, one.absent) for one in results.measured if one.absent]
+    everybody = [*results.measured, *results.pages]
+    return [(one.name, one.absent) for one in everybody if one.absent]
 
 
 def as_text(results: Results) -> str:
     """For a terminal: one line for each contestant and goal."""
     parts = [aligned([HEADS, *rows(results)])]
     parts.append(aligned([SITUATION_HEADS, *situations(results)]))
+    parts.append(aligned(pages_table(results.pages)))
     parts.append(aligned([("goal", "wanted", "found", ""), *judge(results)]))
     parts += [f"{name}: {why}" for name, why in absent(results)]
     return "\n\n".join(parts)
@@ -92,6 +119,8 @@ def as_markdown(results: Results) -> str:
         table([HEADS, *rows(results)]),
         "### In other situations",
         table([SITUATION_HEADS, *situations(results)]),
+        "### Pages",
+        table(pages_table(results.pages)),
         "### Settings",
         table([("contestant", "versions", "jobs", "settings"), *settings(results)]),
     ]
@@ -102,9 +131,8 @@ def as_markdown(results: Results) -> str:
 
 
 def settings(results: Results) -> list[tuple[str, ...]]:
-    return [
-        (one.name, listed(one.versions), f"{one.jobs:,}", one.settings) for one in results.measured
-    ]
+    everybody = [*results.measured, *results.pages]
+    return [(one.name, listed(one.versions), f"{one.jobs:,}", one.settings) for one in everybody]
 
 
 def listed(named: dict[str, str]) -> str:
@@ -134,11 +162,12 @@ def write(results: Results) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.report", description=__doc__)
     parser.add_argument("run", type=Path, nargs="?", help="a file of bench/results; else the last")
-    path = parser.parse_args().run or latest()
-    if path is None:
+    path = parser.parse_args().run
+    results = latest() if path is None else load(path)
+    if results is None:
         parser.error("there is no run yet: make bench")
-    write(load(path))
-    print(f"{path.name} is now in {DOCUMENT.name} and {CHART.name}")
+    write(results)
+    print(f"the run of {results.began_at} is now in {DOCUMENT.name} and {CHART.name}")
 
 
 if __name__ == "__main__":

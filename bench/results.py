@@ -26,6 +26,14 @@ MEASURES = {
     "dead_rows": ("dead rows/job", 2),
     "peak_mib": ("worker MiB", 0),
 }
+# The same of pages: crawled, and converted
+PAGE_MEASURES = {
+    "pages_per_second": ("pages/s", 0),
+    "page_cpu_ms": ("CPU ms/page", 2),
+    "page_server_cpu_ms": ("server's", 2),
+    "page_peak_mib": ("MiB", 0),
+    "convert_ms": ("conversion, CPU ms/page", 2),
+}
 
 
 class Measured(msgspec.Struct):
@@ -46,9 +54,10 @@ class Results(msgspec.Struct):
     options: dict[str, Any]
     beds: dict[str, dict[str, str]]
     measured: list[Measured]
+    pages: list[Measured] = []  # who crawls and who converts
 
     def find(self, name: str) -> Measured | None:
-        return next((one for one in self.measured if one.name == name), None)
+        return next((one for one in [*self.measured, *self.pages] if one.name == name), None)
 
     def save(self) -> Path:
         FOLDER.mkdir(exist_ok=True)
@@ -61,8 +70,14 @@ def load(path: Path) -> Results:
     return msgspec.json.decode(path.read_bytes(), type=Results)
 
 
-def latest() -> Path | None:
-    return max(FOLDER.glob("*.json"), default=None)
+def latest() -> Results | None:
+    """The last run. What it did not measure, jobs or pages, is taken from the last one that did."""
+    runs = [load(path) for path in sorted(FOLDER.glob("*.json"), reverse=True)]
+    if not runs:
+        return None
+    last = next((run for run in runs if run.measured), runs[0])
+    last.pages = next((run.pages for run in runs if run.pages), [])
+    return last
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import chart, contestant, goals, record, report, rounds
-from bench.results import Measured, Results, ratio
+from bench import chart, contestant, crawl, goals, record, report, rounds
+from bench.results import Measured, Results, latest, ratio
 
 
 def results_of(**drains: list[float]) -> Results:
@@ -106,3 +106,39 @@ def test_all_contestants_can_be_listed_without_their_libraries() -> None:
     found = contestant.contestants()
     assert {"floor postgres", "windrow postgres", "pgqueuer", "pgmq", "huey"} <= set(found)
     assert all(one.settings for one in found.values())
+
+
+def pages_of(**figures: dict[str, list[float]]) -> list[Measured]:
+    return [Measured(name, "", "", {}, 10, found) for name, found in figures.items()]
+
+
+def test_crawls_and_conversion_are_told_with_their_goals() -> None:
+    results = results_of(**{"windrow postgres": [75.0]})
+    results.pages = pages_of(
+        **{
+            crawl.SQLITE: {"pages_per_second": [120.0, 90.0], "page_cpu_ms": [3.0, 3.0]},
+            crawl.SCRAPY: {"pages_per_second": [100.0, 100.0], "page_cpu_ms": [2.0, 2.0]},
+            "windrow": {"convert_ms": [1.0, 1.2]},
+        }
+    )
+    text = report.as_markdown(results)
+    assert "| windrow, SQLite | 105 | 3.00 | – | – | – |" in text
+    told = {row[0]: row[2:] for row in goals.judge(results)}
+    assert told["crawl, windrow, SQLite ÷ Scrapy, pages/s"] == ("1.05 (0.90–1.20)", "met")
+    assert told["crawl, windrow, SQLite ÷ Scrapy, CPU per page"] == ("1.50 (1.50–1.50)", "not met")
+    assert told["crawl, windrow, Postgres ÷ Scrapy, pages/s"] == ("–", "not measured")
+    assert told["conversion, CPU ms per page of 25 kB"][1] == "met"
+
+
+def test_what_the_last_run_did_not_measure_is_taken_from_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.results.FOLDER", tmp_path)
+    jobs, pages = results_of(ours=[1.0]), results_of()
+    jobs.began_at, pages.began_at = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+    pages.pages = pages_of(Scrapy={"pages_per_second": [1.0]})
+    for run in (jobs, pages):
+        run.save()
+    last = latest()
+    assert last is not None
+    assert (last.began_at, [one.name for one in last.pages]) == (jobs.began_at, ["Scrapy"])
