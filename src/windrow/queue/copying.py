@@ -18,7 +18,8 @@ installed where they are wanted; their jobs are jobs and move, without the numbe
 its queue: the dialect that is there counts on its own. Credentials stay: they are sealed with a key
 that the other side may not have. So do keys of the HTTP API: who may use the other server is said
 there. So do pages of earlier scrapes: they can be fetched again, and
-changes are told from the first version that is fetched there.
+changes are told from the first version that is fetched there. So do collections, sources and
+documents, whose index is beside the database that they are in: they are ingested again there.
 """
 
 from __future__ import annotations

@@ -49,6 +49,21 @@ from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell
 from windrow.queue.dialects.loading import DialectInfo
+from windrow.queue.documents import (
+    Collection,
+    ContentInfo,
+    ContentRow,
+    DocumentInfo,
+    DocumentRow,
+    Dropped,
+    Move,
+    Place,
+    Source,
+    SourceCounts,
+    SourceNote,
+    SourceRow,
+    Written,
+)
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.notifying import open_notifier
 from windrow.queue.pages import PageRow
@@ -435,6 +450,157 @@ class PageStore(Protocol):
         ...
 
 
+class DocumentStore(Protocol):
+    """What was ingested and can be found: `documents.py` says what a document is. A tenant of ""
+    is none; None in a filter means those of all tenants. With `tx`, a job's, what is put is put if
+    and only if the job is completed."""
+
+    async def ensure_collection(
+        self, tenant: str | None, name: str, embedder: str, dimension: int
+    ) -> Collection:
+        """A collection, made with this model unless it is there."""
+        ...
+
+    async def list_collections(
+        self, tenant: str | None = None, name: str | None = None
+    ) -> list[Collection]: ...
+
+    async def begin_generation(
+        self, tenant: str | None, name: str, embedder: str, dimension: int
+    ) -> Collection | None:
+        """Say that another generation is being built, instead of one that was; the collection, or
+        None if there is none."""
+        ...
+
+    async def switch_generation(self, tenant: str | None, name: str, generation: int) -> bool:
+        """Let searches read the generation that was built; False if it is not this one."""
+        ...
+
+    async def put_sources(self, rows: Sequence[SourceRow | SourceNote], *, tx: Any = None) -> None:
+        """Make or change sources, and note what came of looks at them."""
+        ...
+
+    async def get_sources(self, tenant: str | None, ids: Sequence[str]) -> list[Source]: ...
+
+    async def list_sources(
+        self,
+        tenant: str | None = None,
+        collection: str | None = None,
+        *,
+        after: tuple[str, str] = ("", ""),
+        limit: int = 100,
+    ) -> list[Source]:
+        """A page of them, by tenant and id, behind `after`."""
+        ...
+
+    async def delete_sources(self, tenant: str | None, ids: Sequence[str]) -> int:
+        """Remove sources and their documents, which are found no more; how many sources. Their
+        contents are dropped."""
+        ...
+
+    async def delete_tenant(self, tenant: str) -> int:
+        """Remove the documents, sources and collections of a tenant; how many documents."""
+        ...
+
+    async def put_documents(
+        self,
+        documents: Sequence[DocumentRow],
+        contents: Sequence[ContentRow] = (),
+        *,
+        tx: Any = None,
+    ) -> None:
+        """Make documents, or change those that are at the same places: they keep their ids, and are
+        found by what they were found by until `switch_contents`. One without anything pending is
+        found no more."""
+        ...
+
+    async def find_documents(
+        self, tenant: str | None, collection: str, source: str, uris: Sequence[str]
+    ) -> list[DocumentInfo]:
+        """Those at these places, of all branches."""
+        ...
+
+    async def get_documents(self, ids: Sequence[str]) -> list[DocumentInfo]: ...
+
+    async def find_named(
+        self, contents: Sequence[str], tenant: str | None = None
+    ) -> list[DocumentInfo]:
+        """Those that name one of these contents as what is searchable now."""
+        ...
+
+    async def find_naming(self, contents: Sequence[str]) -> list[DocumentInfo]:
+        """Those that name one of these contents, now or as pending."""
+        ...
+
+    async def list_documents(
+        self,
+        tenant: str | None,
+        collection: str,
+        source: str | None = None,
+        *,
+        after: Place | None = None,
+        limit: int = 1000,
+    ) -> list[DocumentInfo]:
+        """A page of them, by source, uri and branch."""
+        ...
+
+    async def count_documents(
+        self, tenant: str | None = None, collection: str | None = None
+    ) -> list[SourceCounts]:
+        """How much there is in each source that has documents."""
+        ...
+
+    async def delete_documents(self, ids: Sequence[str]) -> int:
+        """Remove documents, which are found no more; how many. Their contents are dropped."""
+        ...
+
+    async def move_documents(self, moves: Sequence[Move]) -> list[str]:
+        """Put documents at other places, where they replace what is there; the contents whose
+        labels in the index are to be written again."""
+        ...
+
+    async def get_contents(self, ids: Sequence[str]) -> list[ContentInfo]: ...
+
+    async def list_contents(
+        self,
+        tenant: str | None,
+        collection: str,
+        *,
+        space: str | None = None,
+        after: str = "",
+        limit: int = 1000,
+    ) -> list[str]:
+        """A page of ids, in order; with `space`, of those that are not written there."""
+        ...
+
+    async def switch_contents(self, written: Sequence[Written]) -> None:
+        """The index has these contents: documents for which they are pending are found by them from
+        now on, and what those were found by before is dropped."""
+        ...
+
+    async def find_dropped(self, limit: int = 1000) -> list[Dropped]:
+        """Contents that a document has let go of."""
+        ...
+
+    async def keep_contents(self, ids: Sequence[str]) -> None:
+        """Those of these that are named are not dropped any more."""
+        ...
+
+    async def delete_contents(self, ids: Sequence[str]) -> list[str]:
+        """Remove those of these that are dropped and that no document names; which. To be called
+        when the index has nothing of them any more."""
+        ...
+
+    async def forget_spaces(
+        self,
+        tenant: str | None = None,
+        collection: str | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> None:
+        """Say that contents are not in the index any more: of all, or of these."""
+        ...
+
+
 class WakeUps(Protocol):
     """Sleeping until something happened. Hang up a bell, look, then sleep: what was committed
     before is seen by the look, and what is committed after it rings. A bell may ring for nothing,
@@ -581,6 +747,7 @@ class Store(
     ScheduleStore,
     RetentionStore,
     PageStore,
+    DocumentStore,
     WakeUps,
     WorkerStore,
     CredentialStore,

@@ -40,6 +40,10 @@ TENANT: Final = ENQUEUING | {
     *("resume_group", "find_horizon", "count_own_jobs", "find_dependents", "find_oldest"),
     *("lock_groups", "seize_groups", "seize_jobs", "settle_groups", "end_jobs", "add_errors"),
     *("tell_jobs", "take_group_keys", "keep_group_keys"),
+    *("ensure_collection", "begin_generation", "put_sources", "note_sources", "delete_sources"),
+    *("drop_superseded", "put_contents", "put_documents", "let_go_of_documents"),
+    *("delete_documents", "let_go_of_source_documents", "delete_source_documents"),
+    *("lift_documents", "move_documents"),
 }
 
 

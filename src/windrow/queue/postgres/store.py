@@ -7,7 +7,7 @@
 - `api_keys`: who may use the HTTP API
 - `credentials`: what sites must be shown to let one in
 - `pruning`: what is past its time; `listening`: who sleeps until something happens
-- `paging`: what is kept of web pages
+- `paging`: what is kept of web pages; `documenting`: what was ingested and can be found
 - `streaming`: what happened, in order, for those who follow it
 - `copying`: jobs on their way to or from another database
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
@@ -31,6 +31,7 @@ from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.copying import Copying
 from windrow.queue.postgres.credentials import Credentials
 from windrow.queue.postgres.dialects import Dialects
+from windrow.queue.postgres.documenting import Documenting
 from windrow.queue.postgres.examining import Examining
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.finishing import Finishing
@@ -86,6 +87,7 @@ class PostgresStore(
     Scheduling,
     Pruning,
     Paging,
+    Documenting,
     Copying,
     Leading,
     Listening,

@@ -13,6 +13,34 @@ CREATE TABLE windrow_blob (
   body BLOB NOT NULL
 );
 
+CREATE TABLE windrow_collection (
+  tenant TEXT NOT NULL,
+  name TEXT NOT NULL,
+  embedder TEXT NOT NULL,
+  dimension INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  next_embedder TEXT,
+  next_dimension INTEGER,
+  next_generation INTEGER,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+
+CREATE TABLE windrow_content (
+  id TEXT PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  collection TEXT NOT NULL,
+  chunks INTEGER NOT NULL,
+  space TEXT,
+  dropped_at INTEGER,
+  created_at INTEGER NOT NULL,
+  text TEXT NOT NULL
+);
+
+CREATE INDEX windrow_content_by_collection ON windrow_content (tenant, collection, id);
+
+CREATE INDEX windrow_content_dropped ON windrow_content (id) WHERE dropped_at IS NOT NULL;
+
 CREATE TABLE windrow_copy_inbox (
   parcel TEXT PRIMARY KEY,
   received_at INTEGER NOT NULL,
@@ -44,6 +72,34 @@ CREATE TABLE windrow_dialect (
   version TEXT NOT NULL,
   installed_at INTEGER NOT NULL
 );
+
+CREATE TABLE windrow_document (
+  id TEXT PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  collection TEXT NOT NULL,
+  source TEXT NOT NULL,
+  uri TEXT NOT NULL,
+  branch TEXT NOT NULL,
+  title TEXT NOT NULL,
+  language TEXT NOT NULL,
+  tags TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  content_hash TEXT NOT NULL,
+  content TEXT,
+  pending TEXT,
+  size INTEGER NOT NULL,
+  skipped TEXT,
+  dated_at INTEGER,
+  created_at INTEGER NOT NULL,
+  changed_at INTEGER NOT NULL
+);
+
+CREATE INDEX windrow_document_by_content ON windrow_document (content) WHERE content IS NOT NULL;
+
+CREATE INDEX windrow_document_by_pending ON windrow_document (pending) WHERE pending IS NOT NULL;
+
+CREATE UNIQUE INDEX windrow_document_by_place
+    ON windrow_document (tenant, collection, source, uri, branch);
 
 CREATE TABLE windrow_event (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -311,6 +367,24 @@ CREATE TABLE windrow_schedule (
 );
 
 CREATE INDEX windrow_schedule_due ON windrow_schedule (next_at) WHERE is_paused = 0;
+
+CREATE TABLE windrow_source (
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  collection TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  uri TEXT NOT NULL,
+  title TEXT NOT NULL,
+  options TEXT NOT NULL,
+  tags TEXT NOT NULL,
+  refresh_seconds INTEGER,
+  etag TEXT,
+  last_modified TEXT,
+  error TEXT,
+  created_at INTEGER NOT NULL,
+  refreshed_at INTEGER,
+  PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
 
 CREATE TABLE windrow_tally (
   queue TEXT NOT NULL,

@@ -1,6 +1,7 @@
 """The Store protocol on SQLite: each verb is one call to the writer thread or to a reader.
 
-The verbs themselves are functions over a `Work`, in the modules named for what they do.
+The verbs themselves are functions over a `Work`, in the modules named for what they do. Those of
+documents come from `document_verbs`.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ from windrow.queue.sqlite import (
     streaming,
 )
 from windrow.queue.sqlite.connection import Readers, Writer
+from windrow.queue.sqlite.document_verbs import DocumentVerbs
 from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.location import Location, parse_url
 from windrow.queue.sqlite.rows import to_json
@@ -95,7 +97,7 @@ from windrow.queue.store import Capabilities, JobTransaction, Store
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(DocumentVerbs):
     """A queue in one file, for the processes of one machine."""
 
     capabilities = Capabilities(

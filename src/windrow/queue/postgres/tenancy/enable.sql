@@ -62,9 +62,10 @@ DECLARE
     shared_tables text[] := ARRAY['tally', 'queue', 'lease', 'job_limit', 'job_slot', 'sleeper',
                                   'waiter', 'event_reader', 'worker'];
     told_tables text[] := ARRAY['migration', 'event_floor'];
+    document_tables text[] := ARRAY['collection', 'source', 'document', 'content'];
     -- What tenants read. No leaf but job_live, which statements and views name.
     read_tables text[] := tenant_tables[1:5] || side_tables || told_tables
-                          || ARRAY['blob', 'group_note'];
+                          || ARRAY['blob', 'group_note'] || document_tables;
     mine constant text := 'tenant = (SELECT windrow.session_tenant())';
     opened constant text := '(SELECT windrow_gate.is_open())';
     sees_all constant text := '(SELECT windrow_gate.sees_all())';
@@ -122,7 +123,7 @@ BEGIN
                     SELECT FROM windrow.job_live WHERE job_limit.key = ANY (job_live.limit_keys)));
         END IF;
         IF found.root = ANY (tenant_tables || side_tables || shared_tables || told_tables
-                             || ARRAY['blob', 'group_key', 'group_note']) THEN
+                             || ARRAY['blob', 'group_key', 'group_note'] || document_tables) THEN
             EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON windrow.%I TO windrow_gate',
                            found.name);
         END IF;
@@ -178,6 +179,12 @@ BEGIN
                            'TO windrow_tenant USING (%s)', refers);
             EXECUTE format('CREATE POLICY windrow_pass ON windrow.group_note TO windrow_gate '
                            'USING (%1$s OR %2$s) WITH CHECK (%1$s OR %2$s)', sees_all, refers);
+        ELSIF found.name = ANY (document_tables) THEN
+            EXECUTE format('CREATE POLICY windrow_read ON windrow.%I FOR SELECT TO windrow_tenant '
+                           'USING (%s)', found.name, mine);
+            EXECUTE format('CREATE POLICY windrow_pass ON windrow.%I TO windrow_gate '
+                           'USING (%2$s OR %3$s) WITH CHECK (%2$s OR %3$s)', found.name, sees_all,
+                           mine);
         ELSIF found.name = ANY (shared_tables) THEN
             EXECUTE format('CREATE POLICY windrow_pass ON windrow.%I TO windrow_gate '
                            'USING (true) WITH CHECK (true)', found.name);

@@ -1,0 +1,225 @@
+"""What was ingested and can be found: collections, sources, documents and their contents.
+
+A document names the content that is searchable now, and the one that will be once the index has it
+(`pending`). Whatever the index has that no document names is not shown: the row is the switch.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, get_args
+
+from windrow.queue.codec import encode
+
+SourceKind = Literal["site", "page", "folder", "file", "note", "project", "library", "upload"]
+SOURCE_KINDS: Final[tuple[str, ...]] = get_args(SourceKind)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+# Statements and their values, to be run in one transaction.
+Steps = list[tuple[str, dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Documents that are searched as one. While another generation is being built, with a model of
+    its own perhaps, searches read the one there is."""
+
+    tenant: str | None
+    name: str
+    embedder: str
+    dimension: int
+    generation: int
+    created_at: datetime
+    next_embedder: str | None = None
+    next_dimension: int | None = None
+    next_generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """Where documents come from. The id is unique among those of its tenant."""
+
+    tenant: str | None
+    id: str
+    collection: str
+    kind: SourceKind
+    uri: str
+    title: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    refresh_seconds: int | None = None  # None: only when somebody asks for it
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNote:
+    """What came of a look at a source. With an error, what was known of it before stays."""
+
+    tenant: str | None
+    id: str
+    error: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(SourceRow):
+    created_at: datetime
+    refreshed_at: datetime | None
+    etag: str | None
+    last_modified: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A document to be put where it belongs: one that is there keeps its id. `pending` is the
+    content it is to be searched by; without one it is not found (`skipped` says why)."""
+
+    id: str
+    tenant: str | None
+    collection: str
+    source: str
+    uri: str  # a URL, or the path below the source
+    branch: str = ""
+    title: str = ""
+    language: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    content_hash: str = ""
+    pending: str | None = None
+    size: int = 0
+    skipped: str | None = None
+    dated_at: datetime | None = None  # of the document itself: published, modified
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentInfo(DocumentRow):
+    content: str | None  # what is searchable now
+    created_at: datetime
+    changed_at: datetime
+
+    @property
+    def is_searchable(self) -> bool:
+        """Whether what was put last is what is found."""
+        return self.content is not None and self.pending is None
+
+
+@dataclass(frozen=True, slots=True)
+class ContentRow:
+    id: str
+    tenant: str | None
+    collection: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentInfo(ContentRow):
+    chunks: int
+    space: str | None  # where in the index its chunks were written last
+    dropped_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A content that the index has now."""
+
+    id: str
+    chunks: int
+    space: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A content that a document has let go of."""
+
+    id: str
+    tenant: str | None
+    collection: str
+    space: str | None
+    is_named: bool  # by another document
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A document and where it is to be; what it is searched by stays."""
+
+    id: str
+    uri: str
+    title: str | None = None  # None: as it was
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCounts:
+    tenant: str | None
+    collection: str
+    source: str
+    documents: int
+    searchable: int
+    pending: int
+    skipped: int
+    size: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the next page of documents begins: behind this one."""
+
+    source: str = ""
+    uri: str = ""
+    branch: str = ""
+
+
+def content_id(document_id: str, content_hash: str) -> str:
+    """The id of what a document says: the same for the same words, so a retry doubles nothing."""
+    return str(uuid.uuid5(uuid.UUID(document_id), content_hash))
+
+
+def put_steps(documents: Sequence[DocumentRow], contents: Sequence[ContentRow]) -> Steps:
+    """Of two for the same place the later one counts: no statement changes a row twice."""
+    last = {(d.tenant, d.collection, d.source, d.uri, d.branch): d for d in documents}
+    each = {content.id: content for content in contents}
+    given = {"rows": _rows(list(last.values()), "documents")}
+    return [
+        ("drop_superseded", given),
+        ("put_contents", {"rows": _rows(list(each.values()), "contents")}),
+        ("put_documents", given),
+    ]
+
+
+def switch_steps(written: Sequence[Written]) -> Steps:
+    given = {"rows": _rows(written, "contents")}
+    return [("drop_switched", given), ("switch_documents", given), ("note_written", given)]
+
+
+def source_steps(rows: Sequence[SourceRow | SourceNote]) -> Steps:
+    described = [row for row in rows if isinstance(row, SourceRow)]
+    noted = [row for row in rows if isinstance(row, SourceNote)]
+    steps: list[tuple[str, Sequence[Any]]] = [("put_sources", described), ("note_sources", noted)]
+    return [(name, {"rows": _rows(some, "sources")}) for name, some in steps if some]
+
+
+def move_values(moves: Sequence[Move]) -> dict[str, Any]:
+    return {"rows": _rows(moves, "documents")}
+
+
+def tenant_text(tenant: str | None) -> str:
+    return tenant or ""
+
+
+def _rows(rows: Sequence[Any], what: str) -> str:
+    return encode([_plain(row) for row in rows], what).json.decode()
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    plain = asdict(row)
+    if "tenant" in plain:
+        plain["tenant"] = tenant_text(row.tenant)
+    if isinstance(row, DocumentRow) and row.dated_at is not None:
+        plain["dated_at"] = (row.dated_at - _EPOCH) // _MICROSECOND
+    return plain

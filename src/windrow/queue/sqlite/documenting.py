@@ -1,0 +1,217 @@
+"""Collections, sources, documents and contents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from windrow.queue.documents import (
+    Collection,
+    ContentInfo,
+    DocumentInfo,
+    Dropped,
+    Move,
+    Place,
+    Source,
+    SourceCounts,
+    Steps,
+    move_values,
+    tenant_text,
+)
+from windrow.queue.sqlite.rows import to_json, to_optional_time, to_tags, to_time
+from windrow.queue.sqlite.work import PACKAGE, Work, statement
+from windrow.queue.statements import load_statements
+
+_NUMBER: Final = re.compile(r"\$(\d+)")
+
+
+def run_steps(work: Work, steps: Steps) -> None:
+    for name, values in steps:
+        work.run(name, {**values, "now": work.now})
+
+
+def by_place(name: str, values: dict[str, Any]) -> tuple[Any, ...]:
+    """A statement and its values as a job's transaction takes them: by place, not by name."""
+    found = load_statements(PACKAGE)[name]
+    return _NUMBER.sub(r"?\1", found.numbered), *found.bind(values)
+
+
+def ensure_collection(
+    work: Work, tenant: str | None, name: str, embedder: str, dimension: int
+) -> Collection:
+    values = {"embedder": embedder, "dimension": dimension, "now": work.now}
+    work.run("ensure_collection", {"tenant": tenant_text(tenant), "name": name, **values})
+    [collection] = list_collections(work, tenant_text(tenant), name)
+    return collection
+
+
+def list_collections(work: Work, tenant: str | None, name: str | None) -> list[Collection]:
+    found = _rows(work, "list_collections", {"tenant": tenant, "name": name})
+    return [Collection(**_fields(row)) for row in found]
+
+
+def begin_generation(
+    work: Work, tenant: str | None, name: str, embedder: str, dimension: int
+) -> Collection | None:
+    values = {"embedder": embedder, "dimension": dimension}
+    work.run("begin_generation", {"tenant": tenant_text(tenant), "name": name, **values})
+    return next(iter(list_collections(work, tenant_text(tenant), name)), None)
+
+
+def switch_generation(work: Work, tenant: str | None, name: str, generation: int) -> bool:
+    values = {"tenant": tenant_text(tenant), "name": name, "generation": generation}
+    return bool(work.rows("switch_generation", values))
+
+
+def get_sources(work: Work, tenant: str | None, ids: Sequence[str]) -> list[Source]:
+    values = {"tenant": tenant, "ids": to_json(list(ids))}
+    return [_source(row) for row in _rows(work, "get_sources", values)]
+
+
+def list_sources(
+    work: Work,
+    tenant: str | None,
+    collection: str | None,
+    after: tuple[str, str],
+    limit: int,
+) -> list[Source]:
+    values = {
+        "tenant": tenant,
+        "collection": collection,
+        "after_tenant": after[0],
+        "after_id": after[1],
+        "limit": limit,
+    }
+    return [_source(row) for row in _rows(work, "list_sources", values)]
+
+
+def delete_sources(work: Work, tenant: str | None, ids: Sequence[str]) -> int:
+    own = tenant_text(tenant)
+    for source in get_sources(work, own, ids):
+        values = {"tenant": own, "collection": source.collection, "source": source.id}
+        work.run("let_go_of_source_documents", {**values, "now": work.now})
+        work.rows("delete_source_documents", values)
+    return len(work.rows("delete_sources", {"tenant": own, "ids": to_json(list(ids))}))
+
+
+def delete_tenant(work: Work, tenant: str) -> int:
+    work.run("let_go_of_tenant_documents", {"tenant": tenant, "now": work.now})
+    gone = work.rows("delete_tenant_documents", {"tenant": tenant})
+    work.rows("delete_sources", {"tenant": tenant, "ids": None})
+    work.run("delete_collections", {"tenant": tenant})
+    return len(gone)
+
+
+def find_documents(
+    work: Work, tenant: str | None, collection: str, source: str, uris: Sequence[str]
+) -> list[DocumentInfo]:
+    place = {"tenant": tenant_text(tenant), "collection": collection, "source": source}
+    return _documents(work, "find_documents", {**place, "uris": to_json(list(uris))})
+
+
+def get_documents(work: Work, ids: Sequence[str]) -> list[DocumentInfo]:
+    return _documents(work, "get_documents", {"ids": to_json(list(ids))})
+
+
+def find_named(work: Work, contents: Sequence[str], tenant: str | None) -> list[DocumentInfo]:
+    return _documents(work, "find_named", {"ids": to_json(list(contents)), "tenant": tenant})
+
+
+def find_naming(work: Work, contents: Sequence[str]) -> list[DocumentInfo]:
+    return _documents(work, "find_naming", {"ids": to_json(list(contents))})
+
+
+def list_documents(
+    work: Work, tenant: str | None, collection: str, source: str | None, after: Place, limit: int
+) -> list[DocumentInfo]:
+    values = {
+        "tenant": tenant_text(tenant),
+        "collection": collection,
+        "source": source,
+        "after_source": after.source,
+        "after_uri": after.uri,
+        "after_branch": after.branch,
+        "limit": limit,
+    }
+    return _documents(work, "list_documents", values)
+
+
+def count_documents(work: Work, tenant: str | None, collection: str | None) -> list[SourceCounts]:
+    found = _rows(work, "count_documents", {"tenant": tenant, "collection": collection})
+    return [SourceCounts(**{**row, "tenant": row["tenant"] or None}) for row in found]
+
+
+def delete_documents(work: Work, ids: Sequence[str]) -> int:
+    values = {"ids": to_json(list(ids))}
+    work.run("let_go_of_documents", {**values, "now": work.now})
+    return len(work.rows("delete_documents", values))
+
+
+def move_documents(work: Work, moves: Sequence[Move]) -> list[str]:
+    values = move_values(moves)
+    delete_documents(work, [row["id"] for row in _rows(work, "find_in_the_way", values)])
+    work.run("lift_documents", values)
+    return [row["content"] for row in _rows(work, "move_documents", values) if row["content"]]
+
+
+def get_contents(work: Work, ids: Sequence[str]) -> list[ContentInfo]:
+    found = _rows(work, "get_contents", {"ids": to_json(list(ids))})
+    return [ContentInfo(**_fields(row)) for row in found]
+
+
+def list_contents(
+    work: Work, tenant: str | None, collection: str, space: str | None, after: str, limit: int
+) -> list[str]:
+    place = {"tenant": tenant_text(tenant), "collection": collection, "space": space}
+    return [i for (i,) in work.rows("list_contents", {**place, "after": after, "limit": limit})]
+
+
+def find_dropped(work: Work, limit: int) -> list[Dropped]:
+    return [
+        Dropped(**{**row, "tenant": row["tenant"] or None, "is_named": bool(row["is_named"])})
+        for row in _rows(work, "find_dropped", {"limit": limit})
+    ]
+
+
+def keep_contents(work: Work, ids: Sequence[str]) -> None:
+    work.run("keep_contents", {"ids": to_json(list(ids))})
+
+
+def delete_contents(work: Work, ids: Sequence[str]) -> list[str]:
+    return [i for (i,) in work.rows("delete_contents", {"ids": to_json(list(ids))})]
+
+
+def forget_spaces(
+    work: Work, tenant: str | None, collection: str | None, ids: Sequence[str] | None
+) -> None:
+    given = None if ids is None else to_json(list(ids))
+    work.run("forget_spaces", {"tenant": tenant, "collection": collection, "ids": given})
+
+
+def _rows(work: Work, name: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    return [dict(row) for row in work.named_rows(statement(name), values)]
+
+
+def _documents(work: Work, name: str, values: dict[str, Any]) -> list[DocumentInfo]:
+    return [DocumentInfo(**_fields(row)) for row in _rows(work, name, values)]
+
+
+def _source(row: dict[str, Any]) -> Source:
+    return Source(**_fields(row))
+
+
+def _fields(row: dict[str, Any]) -> dict[str, Any]:
+    """A row's columns as a record has them."""
+    fields = {**row, "tenant": row["tenant"] or None}
+    for name in fields.keys() & {"dated_at", "dropped_at", "refreshed_at"}:
+        fields[name] = to_optional_time(row[name])
+    for name in fields.keys() & {"created_at", "changed_at"}:
+        fields[name] = to_time(row[name])
+    for name in fields.keys() & {"options", "metadata"}:
+        fields[name] = msgspec.json.decode(row[name])
+    if "tags" in fields:
+        fields["tags"] = to_tags(row["tags"])
+    return fields

@@ -1,0 +1,2 @@
+-- The collections of a tenant. :tenant.
+DELETE FROM windrow_collection WHERE tenant = :tenant

@@ -1,0 +1,10 @@
+-- A page of sources, by tenant and id. :tenant (null: of all), :collection (null: any);
+-- behind :after_tenant and :after_id; :limit.
+SELECT tenant, id, collection, kind, uri, title, options, tags, refresh_seconds, etag, last_modified,
+       error, created_at, refreshed_at
+  FROM windrow_source
+ WHERE (tenant, id) > (:after_tenant, :after_id)
+   AND (:tenant IS NULL OR tenant = :tenant)
+   AND (:collection IS NULL OR collection = :collection)
+ ORDER BY tenant, id
+ LIMIT :limit

@@ -1,0 +1,8 @@
+-- Texts. One that is there stays; if it had been dropped, the index may have lost it since.
+-- :rows, JSON; :now.
+INSERT INTO windrow_content (id, tenant, collection, chunks, created_at, text)
+SELECT value ->> 'id', value ->> 'tenant', value ->> 'collection', 0, :now, value ->> 'text'
+  FROM json_each(:rows)
+ WHERE true
+ON CONFLICT (id) DO UPDATE SET space = NULL, dropped_at = NULL
+  WHERE dropped_at IS NOT NULL

@@ -1,0 +1,321 @@
+"""put_documents and its kin: what was ingested, and what of it is searchable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from windrow.clock import FakeClock
+from windrow.queue.documents import (
+    ContentRow,
+    DocumentInfo,
+    DocumentRow,
+    Move,
+    Place,
+    SourceNote,
+    SourceRow,
+    Written,
+    content_id,
+)
+from windrow.queue.ids import new_id
+from windrow.queue.job import NewJob
+from windrow.queue.queue import Queue
+from windrow.queue.store import Store
+
+NOON = datetime(2026, 1, 2, 12, 0, 0, 123_456, tzinfo=UTC)
+
+
+def document(uri: str = "a.md", text: str = "one", **fields: Any) -> tuple[DocumentRow, ContentRow]:
+    given: dict[str, Any] = {"tenant": "acme", "collection": "docs", "source": "s1"} | fields
+    doc_id = given.pop("id", None) or new_id()
+    content = given.pop("pending", None) or content_id(doc_id, text)
+    row = DocumentRow(id=doc_id, uri=uri, content_hash=text, pending=content, **given)
+    return row, ContentRow(content, row.tenant, row.collection, text)
+
+
+async def put(store: Store, *rows: tuple[DocumentRow, ContentRow]) -> None:
+    await store.put_documents([row for row, _ in rows], [content for _, content in rows])
+
+
+async def only(store: Store, uri: str = "a.md") -> DocumentInfo:
+    [found] = await store.find_documents("acme", "docs", "s1", [uri])
+    return found
+
+
+async def dropped(store: Store) -> dict[str, bool]:
+    return {one.id: one.is_named for one in await store.find_dropped()}
+
+
+async def test_document_is_found_at_its_place_with_all_that_was_said_of_it(
+    store: Store, clock: FakeClock
+) -> None:
+    row, content = document(
+        title="Grüße 🎉",
+        language="markdown",
+        tags=("x", "y"),
+        metadata={"deep": {"er": [1, None]}},
+        size=3,
+        dated_at=NOON,
+        branch="main",
+    )
+    await put(store, (row, content))
+
+    found = await only(store)
+    assert replace(row) == DocumentRow(
+        **{name: getattr(found, name) for name in DocumentRow.__dataclass_fields__}
+    )
+    assert (found.content, found.is_searchable) == (None, False)
+    assert found.created_at == found.changed_at == clock.now()
+    assert await store.get_documents([row.id, new_id(), "?"]) == [found]
+    [kept] = await store.get_contents([content.id])
+    assert (kept.text, kept.tenant, kept.space, kept.chunks) == ("one", "acme", None, 0)
+    assert await store.find_documents("globex", "docs", "s1", ["a.md"]) == []
+    assert await store.find_documents(None, "docs", "s1", ["a.md"]) == []
+
+
+async def test_old_content_is_searchable_until_the_new_one_is_switched_to(store: Store) -> None:
+    first, old = document(text="one")
+    await put(store, (first, old))
+    await store.switch_contents([Written(old.id, 2, "space")])
+    assert [one.id for one in await store.find_named([old.id])] == [first.id]
+    assert await dropped(store) == {}
+
+    second, new = document(text="two")
+    await put(store, (second, new))
+    found = await only(store)
+    assert (found.id, found.content, found.pending) == (first.id, old.id, new.id)
+    assert [one.id for one in await store.find_naming([new.id])] == [first.id]
+    assert await store.find_named([new.id]) == []
+
+    await store.switch_contents([Written(new.id, 1, "space")])
+    found = await only(store)
+    assert (found.content, found.pending, found.is_searchable) == (new.id, None, True)
+    assert await store.find_named([old.id]) == []
+    assert await dropped(store) == {old.id: False}
+    await store.switch_contents([Written(new.id, 1, "space")])
+    assert await only(store) == found, "a switch that is done again changes nothing"
+
+    assert await store.delete_contents([old.id, new.id]) == [old.id]
+    assert [one.id for one in await store.get_contents([old.id, new.id])] == [new.id]
+
+
+async def test_unchanged_document_keeps_what_it_is_found_by_and_its_time(
+    store: Store, clock: FakeClock
+) -> None:
+    row, content = document()
+    await put(store, (row, content))
+    await store.switch_contents([Written(content.id, 1, "space")])
+    before = await only(store)
+
+    clock.advance(60)
+    await put(store, (replace(row, title="better"), content))
+
+    after = await only(store)
+    assert (after.content, after.pending, after.title) == (content.id, None, "better")
+    assert (after.created_at, after.changed_at) == (before.created_at, before.changed_at)
+    [kept] = await store.get_contents([content.id])
+    assert kept.space == "space", "nothing of it is embedded again"
+    assert await dropped(store) == {}
+
+
+async def test_what_was_pending_is_dropped_when_something_newer_is_put(store: Store) -> None:
+    first, one = document(text="one")
+    await put(store, (first, one))
+    second, two = document(text="two")
+    await put(store, (second, two))
+
+    assert await dropped(store) == {one.id: False}
+    await store.switch_contents([Written(one.id, 1, "space")])
+    assert (await only(store)).content is None, "nobody waits for it any more"
+
+
+async def test_content_that_comes_back_is_not_removed_and_is_written_again(store: Store) -> None:
+    """A, then B, then A again: the removal of the first A must not take the second."""
+    first, a = document(text="a")
+    await put(store, (first, a))
+    await store.switch_contents([Written(a.id, 1, "space")])
+    second, b = document(text="b")
+    await put(store, (second, b))
+    await store.switch_contents([Written(b.id, 1, "space")])
+    assert await dropped(store) == {a.id: False}
+
+    await put(store, (replace(first), a))
+
+    assert await dropped(store) == {}
+    assert await store.delete_contents([a.id]) == []
+    [kept] = await store.get_contents([a.id])
+    assert kept.space is None
+
+
+async def test_content_that_branches_share_goes_with_the_last_of_them(store: Store) -> None:
+    main, content = document(branch="main")
+    other = replace(main, id=new_id(), branch="other")
+    await put(store, (main, content), (other, content))
+    await store.switch_contents([Written(content.id, 1, "space")])
+    assert {one.branch for one in await store.find_named([content.id])} == {"main", "other"}
+
+    assert await store.delete_documents([main.id, new_id()]) == 1
+    assert await dropped(store) == {content.id: True}
+    assert await store.delete_contents([content.id]) == []
+    await store.keep_contents([content.id])
+    assert await dropped(store) == {}
+
+    await store.delete_documents([other.id])
+    await store.keep_contents([content.id])
+    assert await dropped(store) == {content.id: False}
+    assert await store.delete_contents([content.id]) == [content.id]
+
+
+async def test_document_that_is_skipped_is_found_no_more(store: Store) -> None:
+    row, content = document()
+    await put(store, (row, content))
+    await store.switch_contents([Written(content.id, 1, "space")])
+
+    await store.put_documents([replace(row, pending=None, skipped="too large", size=9)])
+
+    found = await only(store)
+    assert (found.content, found.pending, found.skipped) == (None, None, "too large")
+    assert await dropped(store) == {content.id: False}
+
+
+async def test_documents_of_a_job_are_put_when_it_is_completed_and_not_before(store: Store) -> None:
+    queue = Queue(store)
+    await queue.enqueue_many([NewJob("ingest", {}), NewJob("ingest", {})])
+    lease = await queue.claim(limit=2)
+    failed, completed = lease.jobs
+    row, content = document()
+    content = replace(content, text="O'Reilly\0 \ud800")
+    await store.put_documents([row], [content], tx=failed.tx)
+    await lease.fail(failed, "no such luck")
+    assert await store.get_documents([row.id]) == []
+
+    await store.put_documents([row], [content], tx=completed.tx)
+    assert await store.get_documents([row.id]) == []
+    await lease.complete(completed, then=[NewJob("index.write", {"content": content.id})])
+    assert (await only(store)).pending == content.id
+    [kept] = await store.get_contents([content.id])
+    assert kept.text == "O'Reilly� �"
+
+
+async def test_move_keeps_document_and_content_and_replaces_what_is_there(store: Store) -> None:
+    rows = [document(uri, uri) for uri in ("a", "b", "c")]
+    await put(store, *rows)
+    await store.switch_contents([Written(content.id, 1, "space") for _, content in rows])
+    (a, text_a), (b, text_b), (_, text_c) = rows
+
+    moved = await store.move_documents([Move(a.id, "b"), Move(b.id, "c", "C")])
+
+    assert set(moved) == {text_a.id, text_b.id}
+    assert [
+        (one.uri, one.id, one.content) for one in await store.list_documents("acme", "docs")
+    ] == [
+        ("b", a.id, text_a.id),
+        ("c", b.id, text_b.id),
+    ]
+    assert await dropped(store) == {text_c.id: False}
+    assert (await only(store, "c")).title == "C"
+    await store.move_documents([Move(a.id, "c"), Move(b.id, "b")])
+    assert (await only(store, "c")).id == a.id, "places can be exchanged"
+
+
+async def test_documents_come_in_pages_by_place(store: Store) -> None:
+    rows = [
+        document(f"{number:02}", source=source) for source in ("s1", "s2") for number in range(5)
+    ]
+    await put(store, *rows)
+
+    first = await store.list_documents("acme", "docs", limit=7)
+    last = first[-1]
+    rest = await store.list_documents(
+        "acme", "docs", after=Place(last.source, last.uri, last.branch)
+    )
+    assert [one.id for one in first + rest] == [row.id for row, _ in rows]
+    second = await store.list_documents("acme", "docs", "s2", limit=2)
+    assert [one.uri for one in second] == ["00", "01"]
+
+
+async def test_sources_are_described_noted_listed_and_removed_with_their_documents(
+    store: Store, clock: FakeClock
+) -> None:
+    row = SourceRow(
+        "acme", "s1", "docs", "site", "https://example.org/", "Example", {"a": [1]}, ("t",), 60
+    )
+    await store.put_sources([row, SourceRow("globex", "s1", "docs", "note", "note:1")])
+    [found] = await store.get_sources("acme", ["s1", "s2"])
+    assert (found.options, found.tags, found.refresh_seconds) == ({"a": [1]}, ("t",), 60)
+    assert (found.created_at, found.refreshed_at) == (clock.now(), None)
+
+    clock.advance(5)
+    await store.put_sources([SourceNote("acme", "s1", etag='"1"')])
+    await store.put_sources([SourceNote("acme", "s1", error="away"), replace(row, title="Other")])
+    [found] = await store.get_sources("acme", ["s1"])
+    assert (found.etag, found.error, found.title) == ('"1"', "away", "Other")
+    assert found.refreshed_at == found.created_at + timedelta(seconds=5)
+
+    assert [one.tenant for one in await store.list_sources()] == ["acme", "globex"]
+    assert [one.tenant for one in await store.list_sources(after=("acme", "s1"))] == ["globex"]
+    assert await store.list_sources("acme", "other") == []
+
+    (mine, text), (theirs, _) = document("a"), document("a", tenant="globex")
+    await put(store, (mine, text), (theirs, _))
+    [counted] = await store.count_documents("acme")
+    assert (counted.source, counted.documents, counted.pending, counted.searchable) == (
+        "s1",
+        1,
+        1,
+        0,
+    )
+    assert await store.delete_sources("acme", ["s1"]) == 1
+    assert await store.get_documents([mine.id, theirs.id]) != []
+    assert await store.find_documents("acme", "docs", "s1", ["a"]) == []
+    assert await dropped(store) == {text.id: False}
+    assert [one.tenant for one in await store.list_sources()] == ["globex"]
+
+
+async def test_deleting_a_tenant_takes_what_is_theirs_and_nothing_else(store: Store) -> None:
+    await store.put_sources([SourceRow(tenant, "s1", "docs", "note", "n") for tenant in ("a", "b")])
+    for tenant in ("a", "b"):
+        await store.ensure_collection(tenant, "docs", "model", 4)
+        await put(store, document("x", tenant=tenant), document("y", tenant=tenant))
+
+    assert await store.delete_tenant("a") == 2
+
+    assert [one.tenant for one in await store.list_collections()] == ["b"]
+    assert [one.tenant for one in await store.list_sources()] == ["b"]
+    assert [(one.tenant, one.documents) for one in await store.count_documents()] == [("b", 2)]
+    assert len(await dropped(store)) == 2
+
+
+async def test_generation_is_built_beside_the_one_that_is_searched(store: Store) -> None:
+    made = await store.ensure_collection(None, "docs", "old", 4)
+    assert (made.tenant, made.generation, made.next_generation) == (None, 1, None)
+    assert await store.ensure_collection(None, "docs", "other", 8) == made, "as it was"
+
+    begun = await store.begin_generation(None, "docs", "new", 8)
+    assert begun is not None
+    assert (begun.embedder, begun.generation) == ("old", 1)
+    assert (begun.next_embedder, begun.next_dimension, begun.next_generation) == ("new", 8, 2)
+    again = await store.begin_generation(None, "docs", "newer", 8)
+    assert again is not None
+    assert again.next_generation == 3
+    assert not await store.switch_generation(None, "docs", 2), "it was given up"
+    assert await store.switch_generation(None, "docs", 3)
+    [now] = await store.list_collections("", "docs")
+    assert (now.embedder, now.dimension, now.generation, now.next_embedder) == ("newer", 8, 3, None)
+    assert await store.begin_generation(None, "nothing", "new", 8) is None
+
+
+async def test_contents_that_a_space_lacks_are_listed_in_pages(store: Store) -> None:
+    rows = [document(str(number), str(number)) for number in range(5)]
+    await put(store, *rows)
+    ids = sorted(content.id for _, content in rows)
+    await store.switch_contents([Written(ids[0], 1, "new"), Written(ids[1], 1, "old")])
+
+    assert await store.list_contents("acme", "docs") == ids
+    assert await store.list_contents("acme", "docs", space="new", limit=2) == ids[1:3]
+    assert await store.list_contents("acme", "docs", space="new", after=ids[2]) == ids[3:]
+    await store.forget_spaces(ids=ids[:1])
+    assert await store.list_contents("acme", "docs", space="new") == ids
+    await store.forget_spaces("acme", "docs")
+    assert {one.space for one in await store.get_contents(ids)} == {None}
