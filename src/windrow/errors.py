@@ -30,6 +30,7 @@
        ├─ DuplicateJob(unique, existing)
        ├─ IllegalTransition(job_id, state, wanted)
        ├─ LeaseLost(job_ids)
+       ├─ NotPermitted                    it belongs to another tenant, or to all of them
        ├─ PayloadMismatch(kind, wanted)   the handler takes another type
        ├─ HandlerTimeout(seconds) *       the handler ran longer than it may
        ├─ ProcessDied(exit_code) *        the process of a handler ended without an answer
@@ -324,6 +325,10 @@ class LeaseLost(QueueError):
     def __init__(self, *job_ids: str) -> None:
         self.job_ids = job_ids
         super().__init__(f"lease lost, nothing was changed: {_shorten(job_ids)}")
+
+
+class NotPermitted(QueueError):
+    """This belongs to another tenant, or to all of them, so nothing was changed."""
 
 
 class PayloadMismatch(QueueError):

@@ -9,6 +9,7 @@ from windrow.api import health
 from windrow.api.errors import add_error_handlers
 from windrow.api.firecrawl import batch, crawl, map, scrape, search, team, watch
 from windrow.api.limits import BodyLimit
+from windrow.api.queue import groups, jobs, queues, runs
 from windrow.api.rates import RateLimit
 from windrow.queue.queue import Queue
 from windrow.services.keys import KeyRing
@@ -23,6 +24,10 @@ ROUTERS = (
     map.router,
     team.router,
     watch.router,
+    jobs.router,
+    runs.router,
+    queues.router,
+    groups.router,
 )
 
 

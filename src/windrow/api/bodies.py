@@ -4,12 +4,15 @@ them (`ScrapeOptions`, `CrawlOptions`, `MapOptions`), so that they are defined o
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.requests import Request
 
 from windrow.api.errors import ApiError, bad_request
+from windrow.ingest.web.scope import explain
+
+T = TypeVar("T")
 
 
 def takes(**required: Any) -> dict[str, Any]:
@@ -19,6 +22,28 @@ def takes(**required: Any) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
+def takes_type(*kinds: Any, required: bool = True) -> dict[str, Any]:
+    """The same of a body that is read as a type, or as one of several."""
+    schemas, parts = msgspec.json.schema_components(kinds, ref_template="{name}")
+    written = [_written_out(schema, parts) for schema in schemas]
+    schema = written[0] if len(written) == 1 else {"anyOf": written}
+    content = {"application/json": {"schema": schema}}
+    return {"requestBody": {"required": required, "content": content}}
+
+
+def _written_out(schema: Any, parts: dict[str, Any]) -> Any:
+    """With the parts where they are referred to: an endpoint can add none to the document."""
+    if isinstance(schema, list):
+        return [_written_out(one, parts) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if set(schema) == {"$ref"} and schema["$ref"] in parts:
+        return _written_out(parts[schema["$ref"]], parts)
+    return {
+        name: _written_out(one, parts) for name, one in schema.items() if name != "discriminator"
+    }
+
+
 BODY_SECONDS: Final = 30.0  # for a body to come
 TAKES_URL: Final = takes(url={"type": "string"})
 TAKES_URLS: Final = takes(urls={"type": "array", "items": {"type": "string"}})
@@ -26,17 +51,27 @@ TAKES_URLS: Final = takes(urls={"type": "array", "items": {"type": "string"}})
 
 async def read_body(request: Request) -> dict[str, Any]:
     """The JSON object of a request, without what is null in it: that is what is not said."""
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            body = msgspec.json.decode(await request.body())
-    except TimeoutError as error:
-        raise ApiError(408, "REQUEST_TIMEOUT", "The body did not come in time") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        said = f"Bad request, malformed JSON: {error}"
-        raise ApiError(400, "BAD_REQUEST_INVALID_JSON", said, details=[]) from error
+    body = await read_as(request, Any)
     if not isinstance(body, dict):
         raise bad_request("the body must be a JSON object")
     return {name: value for name, value in body.items() if value is not None}
+
+
+async def read_as(request: Request, kind: type[T], *, default: T | None = None) -> T:
+    """The JSON of a request as a type of msgspec's; with a default there need not be any."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            body = await request.body()
+        if not body and default is not None:
+            return default
+        return msgspec.json.decode(body, type=kind)
+    except TimeoutError as error:
+        raise ApiError(408, "REQUEST_TIMEOUT", "The body did not come in time") from error
+    except msgspec.ValidationError as error:
+        raise bad_request(explain(str(error))) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        said = f"Bad request, malformed JSON: {error}"
+        raise ApiError(400, "BAD_REQUEST_INVALID_JSON", said, details=[]) from error
 
 
 def take(

@@ -20,6 +20,7 @@ from windrow.api.errors import ApiError
 from windrow.api.rates import RateLimit
 from windrow.queue.queue import Queue
 from windrow.services.keys import Identity, KeyRing, Role, hash_key
+from windrow.services.tenant_queue import TenantQueue
 
 NO_KEY: Final = (
     "No API key is configured, so only this machine is served: set "
@@ -36,6 +37,11 @@ class Caller:
     @property
     def tenant(self) -> str | None:
         return self.identity.tenant
+
+    @property
+    def jobs(self) -> TenantQueue:
+        """The queue as this caller may use it."""
+        return TenantQueue(self.queue, self.tenant)
 
 
 async def identify(connection: HTTPConnection) -> Identity:

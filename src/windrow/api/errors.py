@@ -23,8 +23,12 @@ from windrow.errors import (
     InvalidJob,
     InvalidOptions,
     JobNotFound,
+    JobRacedOut,
+    LeaseLost,
+    NotPermitted,
     PayloadTooLarge,
     QueueFull,
+    ResultTooLarge,
     StoreError,
     WaitTimeout,
     WindrowError,
@@ -36,10 +40,14 @@ logger = logging.getLogger(__name__)
 STATUSES: Final[tuple[tuple[type[WindrowError], int, str], ...]] = (
     (InvalidOptions, 400, "BAD_REQUEST"),
     (PayloadTooLarge, 413, "PAYLOAD_TOO_LARGE"),
+    (ResultTooLarge, 413, "PAYLOAD_TOO_LARGE"),
     (InvalidJob, 400, "BAD_REQUEST"),
+    (NotPermitted, 403, "FORBIDDEN"),
     (JobNotFound, 404, "NOT_FOUND"),
+    (JobRacedOut, 404, "NOT_FOUND"),
     (GroupNotFound, 404, "NOT_FOUND"),
     (WaitTimeout, 408, "SCRAPE_TIMEOUT"),
+    (LeaseLost, 409, "LEASE_LOST"),
     (IllegalTransition, 409, "CONFLICT"),
     (GroupEnded, 409, "CONFLICT"),
     (DuplicateJob, 409, "CONFLICT"),
@@ -98,7 +106,8 @@ def to_api_error(error: WindrowError) -> ApiError:
         return bad_request(str(error), code)
     if status >= 500:
         logger.error("a request failed: %s: %s", type(error).__name__, error)
-    return ApiError(status, code, INTERNAL if isinstance(error, _PRIVATE) else _said(error))
+    said = INTERNAL if isinstance(error, _PRIVATE) else _said(error)
+    return ApiError(status, code, said, **_data(error))
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -146,9 +155,22 @@ async def _answer_unexpected(request: Request, error: Exception) -> Response:
 
 
 def _said(error: WindrowError) -> str:
-    if isinstance(error, JobNotFound | GroupNotFound):
+    if isinstance(error, JobNotFound):
         return "Job not found"  # in the words of the contract
     return str(error)
+
+
+def _data(error: WindrowError) -> dict[str, Any]:
+    """What programs need of an error beside its code."""
+    match error:
+        case LeaseLost():
+            return {"lost": list(error.job_ids)}
+        case DuplicateJob():
+            return {"existing": error.existing}
+        case IllegalTransition():
+            return {"state": error.state}
+        case _:
+            return {}
 
 
 def _issue(error: str) -> dict[str, Any]:

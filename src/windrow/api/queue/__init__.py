@@ -1,0 +1,1 @@
+"""The queue itself over HTTP, for workers and applications in any language."""

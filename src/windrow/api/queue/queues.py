@@ -1,0 +1,37 @@
+"""/queue/queues: how full queues are, and to let them stand still for a while."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from windrow.api.answers import answer
+from windrow.api.callers import Admin, Reader
+from windrow.api.queue.views import show_queue
+
+router = APIRouter(tags=["queue"])
+
+Name = Annotated[str, Path(max_length=255)]
+
+
+@router.get("/queue/queues")
+async def list_queues(caller: Reader) -> Response:
+    """Every queue, with the number of its jobs in each state; of a tenant those its own jobs are
+    in, and only its own are counted."""
+    infos = await caller.jobs.list_queues()
+    return answer({"success": True, "queues": [show_queue(info) for info in infos]})
+
+
+@router.post("/queue/queues/{name}/pause")
+async def pause_queue(name: Name, caller: Admin) -> Response:
+    """Stop claims from a queue; running jobs go on. For a key of all tenants."""
+    await caller.jobs.pause(name)
+    return answer({"success": True, "name": name, "is_paused": True})
+
+
+@router.post("/queue/queues/{name}/resume")
+async def resume_queue(name: Name, caller: Admin) -> Response:
+    await caller.jobs.resume(name)
+    return answer({"success": True, "name": name, "is_paused": False})
