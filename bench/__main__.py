@@ -27,9 +27,9 @@ def main() -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--jobs", type=int, default=50_000, help="jobs of one drain")
+    parser.add_argument("--jobs", type=int, default=50_000, help="jobs of one drain, at most")
     parser.add_argument("--singles", type=int, default=5_000, help="single enqueues")
-    parser.add_argument("--pickups", type=int, default=200, help="jobs to an idle worker")
+    parser.add_argument("--pickups", type=int, default=100, help="jobs to an idle worker")
     parser.add_argument("--pages", type=int, default=5_000, help="pages of a crawl; 0: none")
     parser.add_argument("--only-pages", action="store_true", help="crawls and conversion only")
     parser.add_argument("--in-flight", type=int, default=rounds.IN_FLIGHT)

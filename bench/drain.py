@@ -23,7 +23,7 @@ from tests.postgres_server import stop_with_parent
 
 LOOK = 0.005  # seconds between two looks at the record of runs
 STUCK_SECONDS = 60.0  # nothing moved for so long: the contestant is given up
-STOP_SECONDS = 15.0
+STOP_SECONDS = 3.0  # all is measured by then
 DURABLE_LOOKS = 0.02
 
 

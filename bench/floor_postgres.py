@@ -56,6 +56,8 @@ class Floor:
     store: StoreName = "postgres"
     packages: Sequence[str] = ("asyncpg",)
     has_bulk: bool = True
+    most_jobs: int = 10**9
+    drains_only: bool = False
 
     @property
     def settings(self) -> str:
@@ -98,4 +100,7 @@ class Floor:
         await connection.close()
 
 
-CONTESTANTS = [Floor("floor postgres", 100), Floor("floor postgres, one at a time", 1)]
+CONTESTANTS = [
+    Floor("floor postgres", 100),
+    Floor("floor postgres, one at a time", 1, most_jobs=2_000, drains_only=True),
+]

@@ -59,6 +59,8 @@ class Floor:
     store: StoreName = "sqlite"
     packages: Sequence[str] = ()
     has_bulk: bool = True
+    most_jobs: int = 10**9
+    drains_only: bool = False
 
     @property
     def settings(self) -> str:
@@ -91,4 +93,7 @@ class Floor:
         return counting.in_sqlite(url, LEFT)
 
 
-CONTESTANTS = [Floor("floor sqlite", 100), Floor("floor sqlite, one at a time", 1)]
+CONTESTANTS = [
+    Floor("floor sqlite", 100),
+    Floor("floor sqlite, one at a time", 1, most_jobs=1_000, drains_only=True),
+]

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench import counting
 from bench.contestant import StoreName, payload
@@ -58,6 +58,7 @@ class Own:
     delay: float | None = None
     packages: Sequence[str] = ("windrow",)
     has_bulk: bool = True
+    drains_only: bool = False  # what else there is, is as it is with plain handlers
 
     async def setup(self, url: str) -> None:
         async with Queue.open(url, migrate=True):
@@ -105,10 +106,23 @@ class Own:
 
 
 def of_store(store: StoreName) -> list[Own]:
+    plain = Own(f"windrow {store}", store, "bench.noop", "defaults; plain async handlers")
     return [
-        Own(f"windrow {store}", store, "bench.noop", "defaults; plain async handlers"),
-        Own(f"windrow {store}, batches", store, "bench.batch", "defaults; handlers of batches"),
-        Own(f"windrow {store}, raw loop", store, "bench.noop", f"claim + finish {BATCH}", True),
+        plain,
+        replace(
+            plain,
+            name=f"windrow {store}, batches",
+            kind="bench.batch",
+            settings="defaults; handlers of batches",
+            drains_only=True,
+        ),
+        replace(
+            plain,
+            name=f"windrow {store}, raw loop",
+            settings=f"claim + finish {BATCH}",
+            is_raw=True,
+            drains_only=True,
+        ),
     ]
 
 

@@ -15,7 +15,7 @@ from bench.contestant import Contestant, contestants
 
 CHUNK = 1000
 PAUSE = 0.02  # seconds between two jobs of `pickup`: 50 a second
-LONGEST = 5.0  # seconds of single enqueues
+LONGEST = 2.0  # seconds of single enqueues
 
 
 async def enqueue_one(contestant: Contestant, url: str, first: int, jobs: int) -> dict[str, float]:

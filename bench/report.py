@@ -25,9 +25,18 @@ CHART = DOCUMENT.with_name("benchmarks.svg")
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 FLOORS = {"postgres": FLOOR, "redis": FLOOR, "sqlite": SQLITE_FLOOR}
 OWN = {"postgres": PLAIN, "redis": PLAIN, "sqlite": SQLITE}
-HOW = "Medians of {} rounds; ratios are taken inside a round, least and most in brackets."
+HOW = (
+    "Medians of {} rounds; ratios are taken inside a round, least and most in brackets. Slow "
+    "contestants drain fewer jobs (the column says how many): rates are compared."
+)
 SITUATION_HEADS = ("contestant", "measure", "median", "least", "most")
-HEADS = ("contestant", *(label for label, _ in MEASURES.values()), "drain ÷ floor", "windrow ÷ it")
+HEADS = (
+    "contestant",
+    "jobs",
+    *(label for label, _ in MEASURES.values()),
+    "drain ÷ floor",
+    "windrow ÷ it",
+)
 
 
 def rows(results: Results) -> list[tuple[str, ...]]:
@@ -36,7 +45,7 @@ def rows(results: Results) -> list[tuple[str, ...]]:
     for one in results.measured:
         if one.figures:
             cells = [figure(results, one, measure) for measure in MEASURES]
-            found.append((one.name, *cells, *beside(results, one)))
+            found.append((one.name, f"{one.jobs:,}", *cells, *beside(results, one)))
     return found
 
 

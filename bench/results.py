@@ -43,7 +43,7 @@ class Measured(msgspec.Struct):
     store: str
     settings: str
     versions: dict[str, str]
-    jobs: int
+    jobs: int  # of one drain: slow ones get fewer
     figures: dict[str, list[float]] = {}
     absent: str | None = None  # why it has no figures, or not all
 

@@ -84,22 +84,24 @@ def measures(
     given: argparse.Namespace, contestant: Contestant
 ) -> list[Callable[[Bed, Contestant], Figures]]:
     plain = Situation(job_count(contestant, given.jobs))
-    found: list[Callable[[Bed, Contestant], Figures]] = [
-        lambda bed, one: {"one_per_second": enqueues.alone(bed, one, given.singles)},
-        lambda bed, one: drain(bed, one, plain).figures(),
-    ]
+    found: list[Callable[[Bed, Contestant], Figures]] = []
+    is_variant = getattr(contestant, "drains_only", False)
+    if not is_variant:
+        found.append(lambda bed, one: {"one_per_second": enqueues.alone(bed, one, given.singles)})
+    found.append(lambda bed, one: drain(bed, one, plain).figures())
     if given.only_drain:
         return found
-    found.append(lambda bed, one: picked_up(bed, one, given.pickups))
+    if not is_variant:
+        found.append(lambda bed, one: picked_up(bed, one, given.pickups))
     if contestant.name in ("floor postgres", "windrow postgres"):
         found += [
             drained("snapshot", replace(plain, has_snapshot=True)),
             drained("in_flight", replace(plain, in_flight=given.in_flight)),
             drained("two", replace(plain, workers=2)),
         ]
+    if contestant.name == "windrow postgres":
         if given.waiting:
             found.append(drained("waiting", replace(plain, waiting=given.waiting)))
-    if contestant.name == "windrow postgres":
         found += [
             lambda bed, one: {"one_busy": enqueues.beside_busy(bed, one, given.singles)},
             lambda bed, one: {"one_woken": enqueues.beside_woken(bed, one, given.singles)},
@@ -153,7 +155,7 @@ def describe(contestant: Contestant, jobs: int) -> Measured:
 
 
 def job_count(contestant: Contestant, jobs: int) -> int:
-    """Slow ones get fewer jobs: a rate needs seconds, not minutes."""
+    """Slow ones get fewer jobs, so that their drain takes some seconds: rates are compared."""
     return min(jobs, getattr(contestant, "most_jobs", jobs))
 
 

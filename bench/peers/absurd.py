@@ -41,7 +41,7 @@ class Absurd:
     packages: Sequence[str] = ("absurd-sdk", "psycopg")
     settings: str = f"async, concurrency and claims of {CONCURRENCY}, polls every 10 ms"
     has_bulk: bool = False
-    most_jobs: int = 2_000
+    most_jobs: int = 1_000
 
     def lacks(self) -> str | None:
         return None if SQL in os.environ else f"{SQL} does not name a file with its SQL"

@@ -36,7 +36,7 @@ class Bullmq:
     packages: Sequence[str] = ("bullmq", "redis")
     settings: str = f"concurrency {CONCURRENCY} (default 1)"
     has_bulk: bool = True
-    most_jobs: int = 5_000
+    most_jobs: int = 2_000
 
     async def setup(self, url: str) -> None:
         """Redis needs none."""

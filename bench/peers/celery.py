@@ -55,7 +55,7 @@ class CeleryPeer:
     packages: Sequence[str] = ("celery", "redis")
     settings: str = f"{THREADS} threads, prefetch {PREFETCH} each, acks_late, no results, no events"
     has_bulk: bool = False
-    most_jobs: int = 5_000
+    most_jobs: int = 1_500
 
     async def setup(self, url: str) -> None:
         """Redis needs none."""

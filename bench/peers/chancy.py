@@ -45,7 +45,7 @@ class ChancyPeer:
     packages: Sequence[str] = ("chancy", "psycopg")
     settings: str = f"AsyncExecutor, concurrency {CONCURRENCY}, eager polling, polls every second"
     has_bulk: bool = True
-    most_jobs: int = 10_000
+    most_jobs: int = 5_000
 
     async def setup(self, url: str) -> None:
         from chancy import Chancy, Queue

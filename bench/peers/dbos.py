@@ -51,7 +51,7 @@ class Dbos:
     packages: Sequence[str] = ("dbos", "psycopg")
     settings: str = f"worker_concurrency {CONCURRENCY}, polls every {POLL} s (default 1)"
     has_bulk: bool = False
-    most_jobs: int = 2_000
+    most_jobs: int = 800
 
     async def setup(self, url: str) -> None:
         from dbos import DBOS

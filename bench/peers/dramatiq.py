@@ -49,7 +49,7 @@ class Dramatiq:
     packages: Sequence[str] = ("dramatiq", "redis")
     settings: str = f"one process, {THREADS} threads (the default), no results"
     has_bulk: bool = False
-    most_jobs: int = 10_000
+    most_jobs: int = 5_000
 
     async def setup(self, url: str) -> None:
         """Redis needs none."""

@@ -47,7 +47,7 @@ class Huey:
     packages: Sequence[str] = ("huey",)
     settings: str = f"one thread, no results, polls from {DELAY} s (default 0.1); WAL, FULL"
     has_bulk: bool = False
-    most_jobs: int = 10_000
+    most_jobs: int = 6_000
 
     async def setup(self, url: str) -> None:
         make_task(url)

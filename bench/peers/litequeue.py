@@ -42,7 +42,7 @@ class Litequeue:
     packages: Sequence[str] = ("litequeue",)
     settings: str = "defaults: WAL, NORMAL (may lose the last commits with the power)"
     has_bulk: bool = False
-    most_jobs: int = 5_000
+    most_jobs: int = 3_000
 
     async def setup(self, url: str) -> None:
         make_queue(url)

@@ -46,7 +46,7 @@ class Procrastinate:
     packages: Sequence[str] = ("procrastinate", "psycopg")
     settings: str = f"concurrency {CONCURRENCY} (default 1), as many connections"
     has_bulk: bool = True
-    most_jobs: int = 5_000
+    most_jobs: int = 1_000
 
     async def setup(self, url: str) -> None:
         app, _ = make_app(url)

@@ -47,7 +47,7 @@ class Rq:
     packages: Sequence[str] = ("rq", "redis")
     settings: str = "SimpleWorker (the default forks for each job), results not kept"
     has_bulk: bool = True
-    most_jobs: int = 3_000
+    most_jobs: int = 600
 
     async def setup(self, url: str) -> None:
         """Redis needs none."""

@@ -48,7 +48,7 @@ class Saq:
     packages: Sequence[str]
     settings: str = f"concurrency {CONCURRENCY} (default 10)"
     has_bulk: bool = False
-    most_jobs: int = 5_000
+    most_jobs: int = 1_000
 
     async def setup(self, url: str) -> None:
         queue = make_queue(url)

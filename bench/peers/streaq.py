@@ -48,7 +48,7 @@ class Streaq:
     packages: Sequence[str] = ("streaq", "coredis")
     settings: str = f"concurrency {CONCURRENCY} (default 16), results not kept"
     has_bulk: bool = True
-    most_jobs: int = 10_000
+    most_jobs: int = 5_000
 
     async def setup(self, url: str) -> None:
         """Redis needs none."""

@@ -58,7 +58,7 @@ class Taskiq:
     packages: Sequence[str] = ("taskiq", "taskiq-redis", "redis")
     settings: str = f"RedisStreamBroker, {AT_ONCE} tasks at once, results not kept"
     has_bulk: bool = False
-    most_jobs: int = 5_000
+    most_jobs: int = 3_000
 
     async def setup(self, url: str) -> None:
         broker, _ = make_task(url)

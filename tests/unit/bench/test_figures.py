@@ -142,3 +142,11 @@ def test_what_the_last_run_did_not_measure_is_taken_from_the_one_before(
     last = latest()
     assert last is not None
     assert (last.began_at, [one.name for one in last.pages]) == (jobs.began_at, ["Scrapy"])
+
+
+def test_slow_contestants_drain_fewer_jobs_and_the_table_says_how_many() -> None:
+    found = contestant.contestants()
+    assert rounds.describe(found["windrow postgres"], 50_000).jobs == 50_000
+    assert rounds.describe(found["procrastinate"], 50_000).jobs == 1_000
+    results = results_of(procrastinate=[400.0])
+    assert "| procrastinate | 100 | –" in report.as_markdown(results)
