@@ -53,13 +53,13 @@ FILL = """
 LARGE = ("job_live", "job_finished", "job_payload", "job_group", "lease")
 # Statement, its parameters, and the index by which it finds its jobs.
 PINNED: dict[str, tuple[str, list[Any], str]] = {
-    "take": (nuq.TAKE, [], "nuq_live"),
+    "take": (nuq.TAKE, [], "nuq_shown_live"),
     "renew": (nuq.RENEW, [ID, LOCK], "job_live_pkey"),
     "finish": (nuq.FINISH, [ID, LOCK, "{}"], "job_live_pkey"),
     "fail": (nuq.FAIL, [ID, LOCK, "no"], "job_live_pkey"),
-    "requeue stalled": (nuq.REQUEUE_STALLED, [], "nuq_live"),
-    "fail stalled": (nuq.FAIL_STALLED, [], "nuq_live"),
-    "reap backlog": (nuq.REAP_BACKLOG, [], "nuq_backlog"),
+    "requeue stalled": (nuq.REQUEUE_STALLED, [], "nuq_shown_live"),
+    "fail stalled": (nuq.FAIL_STALLED, [], "nuq_shown_live"),
+    "reap backlog": (nuq.REAP_BACKLOG, [], "nuq_timeout"),
     "clean completed": (nuq.CLEAN_COMPLETED, [], "queue_case_created_at_idx"),
     "clean failed": (nuq.CLEAN_FAILED, [], "queue_case_created_at_idx"),
     "promote": (nuq.PROMOTE, [ID], "job_live_pkey"),
@@ -96,7 +96,7 @@ async def test_a_claim_reads_one_row_and_sorts_none_n1(filled: Any) -> None:
     """Behind 8,000 held and 4,000 active ones of its own queue, and as many of others."""
     nodes = await _plan(filled, nuq.TAKE, [], "ANALYZE, BUFFERS")
     assert not any(node["Node Type"] == "Sort" for node in nodes)
-    [scan] = [node for node in nodes if node.get("Index Name") == "nuq_live"]
+    [scan] = [node for node in nodes if node.get("Index Name") == "nuq_shown_live"]
     assert (scan["Actual Rows"], scan.get("Rows Removed by Filter", 0)) == (1, 0)
     # What functions of the view look up for the first time is counted, too.
     assert scan["Shared Hit Blocks"] + scan["Shared Read Blocks"] < 100

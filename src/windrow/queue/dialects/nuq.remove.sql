@@ -12,10 +12,10 @@ DELETE FROM windrow.queue
 DROP SCHEMA IF EXISTS nuq CASCADE;
 ALTER TABLE windrow.job_finished DROP CONSTRAINT IF EXISTS nuq_status;
 ALTER TABLE windrow.job_finished DROP CONSTRAINT IF EXISTS nuq_lock;
-DROP INDEX IF EXISTS windrow.nuq_live;
-DROP INDEX IF EXISTS windrow.nuq_finished;
-DROP INDEX IF EXISTS windrow.nuq_backlog;
-DROP INDEX IF EXISTS windrow.nuq_owner;
+DROP INDEX IF EXISTS windrow.nuq_shown_live;
+DROP INDEX IF EXISTS windrow.nuq_shown_finished;
+DROP INDEX IF EXISTS windrow.nuq_timeout;
+DROP INDEX IF EXISTS windrow.nuq_owner_live;
 DROP INDEX IF EXISTS windrow.nuq_crawl_finished_live;
 DROP INDEX IF EXISTS windrow.nuq_crawl_finished;
 DROP INDEX IF EXISTS windrow.nuq_group;

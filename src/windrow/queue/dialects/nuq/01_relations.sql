@@ -4,6 +4,11 @@
 -- queue nuq.queue_scrape, and likewise nuq.queue_crawl_finished. Only these queues are shown, whoever
 -- inserted into them; groups are all shown.
 --
+-- Windrow's own pages and maps (kinds web.scrape and web.map of the queue web) are shown beside them, to be
+-- read: a write finds no such row. Those that wait are in the backlog even when they are ready, for
+-- who takes the first queued row of nuq.queue_scrape must be able to run it. What begins a crawl is not shown,
+-- as it is no member of its group here.
+--
 --   nuq.queue_scrape, nuq.queue_crawl_finished
 --     status             queued: ready · active: active, waiting · completed: completed · failed: failed, cancelled
 --     data               payload (SQL's null for JSON's)
@@ -106,7 +111,10 @@ SELECT job.id,
        windrow_dialect.as_uuid(job.tenant) AS owner_id,
        job.group_id
   FROM windrow.job
- WHERE job.queue = 'nuq.queue_scrape'
+ WHERE CASE WHEN job.queue = 'web'
+            THEN CASE WHEN job.kind IN ('web.scrape', 'web.map') AND job.state <> 'ready'
+                      THEN 'nuq.queue_scrape' END
+            ELSE job.queue END = 'nuq.queue_scrape'
    AND job.state NOT IN ('held', 'scheduled', 'paused')
    AND (job.state <> 'ready'
         OR (NOT (SELECT nuq.is_paused('nuq.queue_scrape'))
@@ -140,7 +148,10 @@ SELECT job.id,
        windrow_dialect.as_uuid(job.tenant) AS owner_id,
        windrow_dialect.as_uuid(substr(job.unique_key, 17, 36)) AS group_id
   FROM windrow.job
- WHERE job.queue = 'nuq.queue_crawl_finished'
+ WHERE CASE WHEN job.queue = 'web'
+            THEN CASE WHEN job.kind IN ('web.scrape', 'web.map') AND job.state <> 'ready'
+                      THEN 'nuq.queue_scrape' END
+            ELSE job.queue END = 'nuq.queue_crawl_finished'
    AND job.state NOT IN ('held', 'scheduled', 'paused')
    AND (job.state <> 'ready'
         OR NOT (SELECT nuq.is_paused('nuq.queue_crawl_finished')));
@@ -158,9 +169,12 @@ SELECT job.id,
        CASE WHEN job.state = 'held'
             THEN nuq.times_out_at(job.run_at, job.max_hold_seconds) END AS times_out_at
   FROM windrow.job
- WHERE job.queue = 'nuq.queue_scrape'
+ WHERE CASE WHEN job.queue = 'web'
+            THEN CASE WHEN job.kind IN ('web.scrape', 'web.map') THEN 'nuq.queue_scrape' END
+            ELSE job.queue END = 'nuq.queue_scrape'
    AND job.state IN ('held', 'scheduled', 'paused', 'ready')
    AND (job.state <> 'ready'
+        OR job.queue = 'web'
         OR (SELECT nuq.is_paused('nuq.queue_scrape'))
         OR job.group_id = ANY ((SELECT nuq.paused_groups())::uuid[])
         OR job.limit_keys && (SELECT nuq.parked_keys()));
@@ -195,40 +209,60 @@ ALTER VIEW nuq.group_crawl ALTER COLUMN status SET DEFAULT 'active';
 ALTER VIEW nuq.group_crawl ALTER COLUMN created_at SET DEFAULT now();
 ALTER VIEW nuq.group_crawl ALTER COLUMN ttl SET DEFAULT 86400000;
 
+-- Indexes of versions that showed no pages of Windrow's own.
+DROP INDEX IF EXISTS windrow.nuq_live, windrow.nuq_finished, windrow.nuq_backlog, windrow.nuq_owner;
+
 -- The expressions are those of the views, to the letter: the planner knows them by nothing else. The
 -- first one serves the claim (in its order), the reaper and who asks for a status.
 -- Each index asks that its expression is not null, which is always so: else a plan that was made while
 -- the queue was empty may go through all of one of them to find a row by its id.
-CREATE INDEX IF NOT EXISTS nuq_live ON windrow.job_live (
-    queue,
+CREATE INDEX IF NOT EXISTS nuq_shown_live ON windrow.job_live (
+    (CASE WHEN queue = 'web'
+         THEN CASE WHEN kind IN ('web.scrape', 'web.map') AND state <> 'ready'
+                   THEN 'nuq.queue_scrape' END
+         ELSE queue END),
     (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
                 WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
                 WHEN 'completed' THEN 'completed'
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END),
     (-greatest(priority, -2147483647)), created_at)
-    WHERE queue IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished')
+    WHERE CASE WHEN queue = 'web'
+          THEN CASE WHEN kind IN ('web.scrape', 'web.map') AND state <> 'ready'
+                    THEN 'nuq.queue_scrape' END
+          ELSE queue END IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished')
       AND (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
                 WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
                 WHEN 'completed' THEN 'completed'
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END) IS NOT NULL;
-CREATE INDEX IF NOT EXISTS nuq_finished ON windrow.job_finished (
-    queue,
+CREATE INDEX IF NOT EXISTS nuq_shown_finished ON windrow.job_finished (
+    (CASE WHEN queue = 'web'
+         THEN CASE WHEN kind IN ('web.scrape', 'web.map') AND state <> 'ready'
+                   THEN 'nuq.queue_scrape' END
+         ELSE queue END),
     (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
                 WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
                 WHEN 'completed' THEN 'completed'
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END),
     created_at)
-    WHERE queue IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished')
+    WHERE CASE WHEN queue = 'web'
+          THEN CASE WHEN kind IN ('web.scrape', 'web.map') AND state <> 'ready'
+                    THEN 'nuq.queue_scrape' END
+          ELSE queue END IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished')
       AND (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
                 WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
                 WHEN 'completed' THEN 'completed'
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END) IS NOT NULL;
-CREATE INDEX IF NOT EXISTS nuq_backlog ON windrow.job_live (
+CREATE INDEX IF NOT EXISTS nuq_timeout ON windrow.job_live (
     (CASE WHEN state = 'held' THEN nuq.times_out_at(run_at, max_hold_seconds) END))
-    WHERE queue = 'nuq.queue_scrape'
+    WHERE CASE WHEN queue = 'web'
+          THEN CASE WHEN kind IN ('web.scrape', 'web.map') THEN 'nuq.queue_scrape' END
+          ELSE queue END = 'nuq.queue_scrape'
       AND (CASE WHEN state = 'held' THEN nuq.times_out_at(run_at, max_hold_seconds) END) IS NOT NULL;
-CREATE INDEX IF NOT EXISTS nuq_owner ON windrow.job_live (windrow_dialect.as_uuid(tenant))
-    WHERE queue = 'nuq.queue_scrape' AND windrow_dialect.as_uuid(tenant) IS NOT NULL;
+CREATE INDEX IF NOT EXISTS nuq_owner_live ON windrow.job_live (windrow_dialect.as_uuid(tenant))
+    WHERE CASE WHEN queue = 'web'
+          THEN CASE WHEN kind IN ('web.scrape', 'web.map') THEN 'nuq.queue_scrape' END
+          ELSE queue END = 'nuq.queue_scrape'
+      AND windrow_dialect.as_uuid(tenant) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_crawl_finished_live ON windrow.job_live (
     windrow_dialect.as_uuid(substr(unique_key, 17, 36)))
     WHERE queue = 'nuq.queue_crawl_finished'

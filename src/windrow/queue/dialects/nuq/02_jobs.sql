@@ -32,13 +32,16 @@ BEGIN
 END
 $$;
 
--- Lock a job, live or finished, and look at it.
+-- Lock a job, live or finished, and look at it. Windrow's own pages are nobody else's to write.
 CREATE OR REPLACE FUNCTION nuq.lock_and_look(relation text, job_id uuid) RETURNS nuq.queue_scrape
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-    PERFORM FROM windrow.job_live WHERE id = job_id FOR UPDATE;
+    PERFORM FROM windrow.job_live WHERE id = job_id AND queue <> 'web' FOR UPDATE;
     IF NOT FOUND THEN
-        PERFORM FROM windrow.job_finished WHERE id = job_id FOR UPDATE;
+        PERFORM FROM windrow.job_finished WHERE id = job_id AND queue <> 'web' FOR UPDATE;
+    END IF;
+    IF NOT FOUND THEN
+        RETURN NULL;
     END IF;
     RETURN nuq.look(relation, job_id);
 END

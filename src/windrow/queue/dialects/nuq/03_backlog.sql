@@ -7,7 +7,10 @@ LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     seen nuq.queue_scrape_backlog;
 BEGIN
-    PERFORM FROM windrow.job_live WHERE id = job_id FOR UPDATE;
+    PERFORM FROM windrow.job_live WHERE id = job_id AND queue <> 'web' FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
     SELECT * INTO seen FROM nuq.queue_scrape_backlog WHERE id = job_id;
     RETURN seen;
 END
