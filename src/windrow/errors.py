@@ -18,6 +18,9 @@
     │  ├─ FileRefused(path)               it may not be read
     │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
     │  └─ ConversionError(content_type)   broken, encrypted or too much of it
+    ├─ SearchError
+    │  ├─ InvalidSearch                   bad input; nothing was looked for
+    │  └─ IndexUnavailable *              it cannot be opened or does not answer
     └─ QueueError
        ├─ InvalidJob                      bad input; nothing was written
        │  ├─ PayloadTooLarge
@@ -101,6 +104,20 @@ class RateLimited(WindrowError):
         self.retry_after = retry_after
         wait = "" if retry_after is None else f", asks for {retry_after:g} s"
         super().__init__(f"{key} is asked too often{wait}")
+
+
+class SearchError(WindrowError):
+    """A search could not be done."""
+
+
+class InvalidSearch(SearchError):
+    """What is asked for is not valid."""
+
+
+class IndexUnavailable(SearchError):
+    """The index cannot be opened or does not answer."""
+
+    transient = True
 
 
 class IngestError(WindrowError):

@@ -1,0 +1,235 @@
+"""The index in this process: Qdrant's own engine, embedded, a folder for each space.
+
+One process at a time may have a space open; the engine refuses a second one. What was written is in
+its log when `write` returns, and survives a killed process. Everything that takes time runs in
+threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from windrow.errors import IndexUnavailable
+from windrow.index.globs import fits, literal_prefix
+from windrow.index.home import (
+    MOST_FETCHED,
+    Filter,
+    Hit,
+    Labels,
+    Point,
+    Query,
+    Space,
+    fuse,
+    hit_of,
+    label_payload,
+    payload_of,
+    ranked,
+)
+
+if TYPE_CHECKING:
+    import qdrant_edge
+
+DENSE: Final = "dense"
+WORDS: Final = "words"
+KEYWORDS: Final = ("content", "collection", "source", "branches", "language", "tags")
+
+
+class EdgeIndex:
+    """`folder` has a folder for each space, which is made when it is first written to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._shards: dict[str, qdrant_edge.EdgeShard] = {}
+        self._opening = asyncio.Lock()
+
+    async def write(self, space: Space, points: Sequence[Point]) -> None:
+        shard = await self._open(space)
+        await asyncio.to_thread(self._write, shard, points)
+
+    async def remove(self, space: Space, contents: Sequence[str]) -> None:
+        if contents and (shard := await self._open_existing(space)):
+            edge = self._edge
+            meant = edge.Filter(must=[self._is_any("content", contents)])
+            await self._update(shard, edge.UpdateOperation.delete_points_by_filter(meant))
+
+    async def relabel(self, space: Space, labels: Mapping[str, Labels]) -> None:
+        if (shard := await self._open_existing(space)) is None:
+            return
+        for content, new in labels.items():
+            meant = self._edge.Filter(must=[self._is_any("content", [content])])
+            change = self._edge.UpdateOperation.set_payload_by_filter(meant, label_payload(new))
+            await self._update(shard, change)
+
+    async def search(self, space: Space, query: Query) -> list[Hit]:
+        if query.limit <= 0 or (shard := await self._open_existing(space)) is None:
+            return []
+        return await asyncio.to_thread(self._search, shard, query)
+
+    async def count(self, space: Space, filter: Filter | None = None) -> int:
+        if (shard := await self._open_existing(space)) is None:
+            return 0
+        wanted = self._edge.CountRequest(exact=True, filter=self._filter(filter or Filter()))
+        return await asyncio.to_thread(shard.count, wanted)
+
+    async def optimize(self, space: Space) -> None:
+        if shard := await self._open_existing(space):
+            await asyncio.to_thread(shard.optimize)
+
+    async def spaces(self) -> list[str]:
+        if not self.folder.is_dir():
+            return []
+        return sorted(one.name for one in self.folder.iterdir() if one.is_dir())
+
+    async def drop(self, space: Space) -> None:
+        async with self._opening:
+            if shard := self._shards.pop(space.name, None):
+                await asyncio.to_thread(shard.close)
+            await asyncio.to_thread(shutil.rmtree, self.folder / space.name, ignore_errors=True)
+
+    async def close(self) -> None:
+        async with self._opening:
+            shards, self._shards = list(self._shards.values()), {}
+            for shard in shards:
+                await asyncio.to_thread(shard.close)
+
+    @cached_property
+    def _edge(self) -> Any:
+        import qdrant_edge
+
+        return qdrant_edge
+
+    @cached_property
+    def _bm25(self) -> qdrant_edge.Bm25:
+        edge = self._edge
+        # Words of prose as they are, identifiers as a whole and in their parts.
+        return edge.Bm25(edge.Bm25Config(tokenizer=edge.TokenizerType.Code))  # type: ignore[no-any-return]
+
+    async def _open(self, space: Space) -> qdrant_edge.EdgeShard:
+        shard = self._shards.get(space.name)
+        if shard is None:
+            async with self._opening:
+                shard = self._shards.get(space.name)
+                if shard is None:
+                    shard = await asyncio.to_thread(self._load, space)
+                    self._shards[space.name] = shard
+        return shard
+
+    async def _open_existing(self, space: Space) -> qdrant_edge.EdgeShard | None:
+        if space.name in self._shards or (self.folder / space.name).is_dir():
+            return await self._open(space)
+        return None
+
+    def _load(self, space: Space) -> qdrant_edge.EdgeShard:
+        path = self.folder / space.name
+        try:
+            if path.is_dir() and any(path.iterdir()):
+                return self._edge.EdgeShard.load(str(path))  # type: ignore[no-any-return]
+            return self._create(path, space)
+        except Exception as error:  # the engine raises nothing more precise
+            raise IndexUnavailable(f"the index in {path} cannot be opened: {error}") from error
+
+    def _create(self, path: Path, space: Space) -> qdrant_edge.EdgeShard:
+        edge = self._edge
+        path.mkdir(parents=True, exist_ok=True)
+        config = edge.EdgeConfig(
+            vectors={
+                DENSE: edge.EdgeVectorParams(size=space.dimension, distance=edge.Distance.Cosine)
+            },
+            sparse_vectors={WORDS: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+        )
+        shard: qdrant_edge.EdgeShard = edge.EdgeShard.create(str(path), config)
+        make = edge.UpdateOperation.create_field_index
+        shard.update(make("tenant", edge.KeywordIndexParams(is_tenant=True)))
+        shard.update(make("uri", edge.KeywordIndexParams(prefix=True)))
+        shard.update(make("date", edge.PayloadSchemaType.Float))
+        for name in KEYWORDS:
+            shard.update(make(name, edge.PayloadSchemaType.Keyword))
+        return shard
+
+    def _write(self, shard: qdrant_edge.EdgeShard, points: Sequence[Point]) -> None:
+        edge = self._edge
+        embed = self._bm25.embed_document
+        made = [
+            edge.Point(
+                point.id,
+                {DENSE: list(point.vector), WORDS: embed(point.words)},
+                payload_of(point),
+            )
+            for point in points
+        ]
+        if made:
+            shard.update(edge.UpdateOperation.upsert_points(made))
+
+    async def _update(self, shard: qdrant_edge.EdgeShard, change: Any) -> None:
+        await asyncio.to_thread(shard.update, change)
+
+    def _search(self, shard: qdrant_edge.EdgeShard, query: Query) -> list[Hit]:
+        """Both rankings in one pass over the segments; more of each if a glob leaves too few."""
+        glob = query.filter.path
+        limit = query.limit if glob is None else 4 * query.limit
+        while True:
+            rankings = self._rankings(shard, query, limit)
+            is_all = all(len(hits) < limit for hits in rankings.values())
+            if glob is not None:
+                rankings = {
+                    name: [hit for hit in hits if fits(glob, hit.labels.uri)]
+                    for name, hits in rankings.items()
+                }
+            fused = fuse({name: ranked(name, hits) for name, hits in rankings.items()}, query.limit)
+            if is_all or glob is None or len(fused) >= query.limit or limit >= MOST_FETCHED:
+                return fused
+            limit = min(8 * limit, MOST_FETCHED)
+
+    def _rankings(
+        self, shard: qdrant_edge.EdgeShard, query: Query, limit: int
+    ) -> dict[str, list[Hit]]:
+        edge = self._edge
+        exact = query.text if query.mode == "exact" else None
+        nearest: dict[str, Any] = {}
+        if query.mode in ("hybrid", "semantic", "exact"):
+            nearest["semantic" if exact is None else "exact"] = edge.Query.Nearest(
+                list(query.vector), using=DENSE
+            )
+        if query.mode in ("hybrid", "keyword"):
+            nearest["keyword"] = edge.Query.Nearest(self._bm25.embed_query(query.text), using=WORDS)
+        meant = self._filter(query.filter, exact)
+        requests = [
+            edge.QueryRequest(limit=limit, query=one, with_payload=True, filter=meant)
+            for one in nearest.values()
+        ]
+        answers = shard.query_batch(edge.QueryBatchRequest(requests))
+        return {
+            name: [hit_of(str(one.id), one.score, one.payload or {}) for one in found]
+            for name, found in zip(nearest, answers, strict=True)
+        }
+
+    def _filter(self, filter: Filter, exact: str | None = None) -> Any:
+        edge = self._edge
+        must: list[Any] = []
+        if filter.tenant is not None:
+            must.append(self._is_any("tenant", [filter.tenant]))
+        for key, values in (
+            ("collection", filter.collections),
+            ("source", filter.sources),
+            ("language", filter.languages),
+            ("branches", () if filter.branch is None else (filter.branch,)),
+            *(("tags", (tag,)) for tag in filter.tags),
+        ):
+            if values:
+                must.append(self._is_any(key, values))
+        if filter.path is not None and (prefix := literal_prefix(filter.path)):
+            must.append(edge.FieldCondition("uri", match=edge.MatchPrefix(prefix)))
+        if filter.since is not None or filter.until is not None:
+            within = edge.RangeFloat(gte=filter.since, lte=filter.until)
+            must.append(edge.FieldCondition("date", range=within))
+        if exact is not None:
+            must.append(edge.FieldCondition("text", match=edge.MatchSubstring(exact)))
+        return edge.Filter(must=must) if must else None
+
+    def _is_any(self, key: str, values: Sequence[str]) -> Any:
+        return self._edge.FieldCondition(key, match=self._edge.MatchAny(list(values)))

@@ -1,0 +1,227 @@
+"""What an index is: chunks of contents, each with a vector and its words, in spaces.
+
+A space holds what was embedded by one model. The id of a point follows from its content and its
+place in it, so whatever is written again replaces itself. An index does not know which contents are
+to be shown: documents say that. Three homes keep to this contract, and `tests/index` runs the same
+suite on each: `edge` (embedded, one process), `qdrant` (a server), `pgvector` (in a Postgres).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol, get_args
+
+Mode = Literal["hybrid", "semantic", "keyword", "exact"]
+MODES: Final[tuple[str, ...]] = get_args(Mode)
+RRF_K: Final = 60  # how much the first places count more than later ones
+MOST_FETCHED: Final = 10_000  # of one ranking, while looking for what the index cannot filter
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    name: str
+    dimension: int
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What chunks of a content are filtered by."""
+
+    collection: str
+    source: str
+    uri: str
+    tenant: str = ""  # empty: none
+    branches: tuple[str, ...] = ()
+    language: str = ""
+    tags: tuple[str, ...] = ()
+    date: float | None = None  # seconds since 1970
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A chunk: `start` and `end` say where in the content's text it stands."""
+
+    content: str
+    ordinal: int
+    vector: Sequence[float]
+    text: str
+    labels: Labels
+    headings: tuple[str, ...] = ()
+    start: int = 0
+    end: int = 0
+
+    @property
+    def id(self) -> str:
+        return point_id(self.content, self.ordinal)
+
+    @property
+    def words(self) -> str:
+        """What it is found by when words are looked for."""
+        return "\n".join([self.labels.title, *self.headings, self.text])
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which chunks are meant; what is not given is not asked for."""
+
+    tenant: str | None = None  # None: of all; "": of none
+    collections: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    path: str | None = None  # a glob: * within a folder, ** through folders
+    languages: tuple[str, ...] = ()
+    branch: str | None = None
+    tags: tuple[str, ...] = ()  # all of them
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    text: str
+    vector: Sequence[float] = ()  # not needed to look for words
+    mode: Mode = "hybrid"
+    limit: int = 10
+    filter: Filter = field(default_factory=Filter)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that was found, and its place in each ranking, from 1 on."""
+
+    id: str
+    content: str
+    score: float
+    ranks: Mapping[str, int]
+    text: str
+    headings: tuple[str, ...]
+    start: int
+    end: int
+    labels: Labels
+
+
+class Index(Protocol):
+    async def write(self, space: Space, points: Sequence[Point]) -> None:
+        """Write chunks, each in the place of itself; on disk when this returns."""
+        ...
+
+    async def remove(self, space: Space, contents: Sequence[str]) -> None:
+        """Remove all chunks of these contents."""
+        ...
+
+    async def relabel(self, space: Space, labels: Mapping[str, Labels]) -> None:
+        """Give the chunks of contents other labels; nothing is embedded again."""
+        ...
+
+    async def search(self, space: Space, query: Query) -> list[Hit]:
+        """The chunks that fit best, best first."""
+        ...
+
+    async def count(self, space: Space, filter: Filter | None = None) -> int: ...
+
+    async def optimize(self, space: Space) -> None:
+        """Do what makes searches faster. May take long; searches go on."""
+        ...
+
+    async def spaces(self) -> list[str]:
+        """The names of those there are."""
+        ...
+
+    async def drop(self, space: Space) -> None:
+        """Remove a space and all that is in it."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def point_id(content: str, ordinal: int) -> str:
+    return str(uuid.uuid5(uuid.UUID(content), str(ordinal)))
+
+
+def fuse(rankings: Mapping[str, Sequence[Hit]], limit: int) -> list[Hit]:
+    """One ranking from several, by reciprocal ranks. One alone keeps its own scores."""
+    if len(rankings) == 1:
+        [hits] = rankings.values()
+        return list(hits[:limit])
+    scores: dict[str, float] = {}
+    ranks: dict[str, dict[str, int]] = {}
+    found: dict[str, Hit] = {}
+    for name, hits in rankings.items():
+        for rank, hit in enumerate(hits, 1):
+            scores[hit.id] = scores.get(hit.id, 0.0) + 1 / (RRF_K + rank)
+            ranks.setdefault(hit.id, {})[name] = rank
+            found[hit.id] = hit
+    # Ties in a fixed order, so that the same question has the same answer.
+    best = sorted(scores, key=lambda one: (-scores[one], one))[:limit]
+    return [_with(found[one], scores[one], ranks[one]) for one in best]
+
+
+def ranked(name: str, hits: Iterable[Hit]) -> list[Hit]:
+    return [_with(hit, hit.score, {name: rank}) for rank, hit in enumerate(hits, 1)]
+
+
+def payload_of(point: Point) -> dict[str, Any]:
+    """What is kept with a vector, for homes that keep JSON."""
+    return {
+        "content": point.content,
+        "text": point.text,
+        "headings": list(point.headings),
+        "start": point.start,
+        "end": point.end,
+        **label_payload(point.labels),
+    }
+
+
+def label_payload(labels: Labels) -> dict[str, Any]:
+    return {
+        "tenant": labels.tenant,
+        "collection": labels.collection,
+        "source": labels.source,
+        "uri": labels.uri,
+        "branches": list(labels.branches),
+        "language": labels.language,
+        "tags": list(labels.tags),
+        "date": labels.date,
+        "title": labels.title,
+    }
+
+
+def hit_of(id: str, score: float, payload: Mapping[str, Any]) -> Hit:
+    return Hit(
+        id=id,
+        content=payload["content"],
+        score=score,
+        ranks={},
+        text=payload["text"],
+        headings=tuple(payload["headings"]),
+        start=payload["start"],
+        end=payload["end"],
+        labels=Labels(
+            collection=payload["collection"],
+            source=payload["source"],
+            uri=payload["uri"],
+            tenant=payload["tenant"],
+            branches=tuple(payload["branches"]),
+            language=payload["language"],
+            tags=tuple(payload["tags"]),
+            date=payload.get("date"),  # an empty one is not kept by all
+            title=payload["title"],
+        ),
+    )
+
+
+def _with(hit: Hit, score: float, ranks: Mapping[str, int]) -> Hit:
+    # Not dataclasses.replace: this is done for each of hundreds in every search.
+    return Hit(
+        hit.id,
+        hit.content,
+        score,
+        ranks,
+        hit.text,
+        hit.headings,
+        hit.start,
+        hit.end,
+        hit.labels,
+    )

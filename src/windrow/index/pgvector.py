@@ -1,0 +1,306 @@
+"""The index in Postgres: vectors by the extension `vector`, words by full text search.
+
+A table for each space, in the schema `windrow_index`, which the index makes by itself: a database
+without the extension has none of it. Many processes may use it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from windrow.errors import IndexUnavailable
+from windrow.index.globs import to_regex
+from windrow.index.home import (
+    Filter,
+    Hit,
+    Labels,
+    Point,
+    Query,
+    Space,
+    fuse,
+    hit_of,
+    label_payload,
+    payload_of,
+    ranked,
+)
+
+if TYPE_CHECKING:
+    import asyncpg
+
+SCHEMA: Final = "windrow_index"
+WORTH_A_GRAPH: Final = 5_000  # chunks; fewer are compared one by one in no time
+MOST_DIMENSIONS: Final = 2_000  # that a graph can have
+LOCK: Final = 0x77696E64726F77  # who makes tables, one at a time
+
+_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS {table} (
+    id uuid PRIMARY KEY,
+    content uuid NOT NULL,
+    tenant text NOT NULL,
+    collection text NOT NULL,
+    source text NOT NULL,
+    uri text NOT NULL,
+    branches text[] NOT NULL,
+    language text NOT NULL,
+    tags text[] NOT NULL,
+    date double precision,
+    title text NOT NULL,
+    headings text[] NOT NULL,
+    "start" integer NOT NULL,
+    "end" integer NOT NULL,
+    text text NOT NULL,
+    words tsvector NOT NULL,
+    vector vector({dimension}) NOT NULL
+);
+CREATE INDEX IF NOT EXISTS {content} ON {table} (content);
+CREATE INDEX IF NOT EXISTS {place} ON {table} (tenant, collection, source);
+CREATE INDEX IF NOT EXISTS {words} ON {table} USING gin (words);
+ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;
+"""
+_COLUMNS: Final = """id, content, tenant, collection, source, uri, branches, language, tags, date,
+title, headings, "start", "end", text"""
+_WRITE: Final = """
+INSERT INTO {table} ({columns}, words, vector)
+SELECT {columns}, to_tsvector('english', words), vector
+  FROM json_to_recordset($1::text::json) AS given(
+       id uuid, content uuid, tenant text, collection text, source text, uri text, branches text[],
+       language text, tags text[], date double precision, title text, headings text[],
+       "start" integer, "end" integer, text text, words text, vector vector)
+ ORDER BY id
+ON CONFLICT (id) DO UPDATE SET
+  content = excluded.content, tenant = excluded.tenant, collection = excluded.collection,
+  source = excluded.source, uri = excluded.uri, branches = excluded.branches,
+  language = excluded.language, tags = excluded.tags, date = excluded.date, title = excluded.title,
+  headings = excluded.headings, "start" = excluded."start", "end" = excluded."end",
+  text = excluded.text, words = excluded.words, vector = excluded.vector
+"""
+_RELABEL: Final = """
+UPDATE {table} AS chunk
+   SET tenant = given.tenant, collection = given.collection, source = given.source,
+       uri = given.uri, branches = given.branches, language = given.language, tags = given.tags,
+       date = given.date, title = given.title
+  FROM json_to_recordset($1::text::json) AS given(
+       content uuid, tenant text, collection text, source text, uri text, branches text[],
+       language text, tags text[], date double precision, title text)
+ WHERE chunk.content = given.content
+"""
+# Any of the words, as the other homes do; those that are there more often come first.
+_ANY_WORD: Final = "replace(plainto_tsquery('english', {words})::text, '&', '|')::tsquery"
+# Identifiers are found by their parts, too.
+_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[^\W\d_A-Za-z]+")
+_IDENTIFIER: Final = re.compile(r"\b\w*(?:[a-z][A-Z]|[A-Z]{2}[a-z]|_)\w*\b")
+
+
+class PgvectorIndex:
+    """`dsn` is one that asyncpg takes."""
+
+    def __init__(self, dsn: str, *, pool_size: int = 4) -> None:
+        self._dsn = dsn
+        self._pool_size = pool_size
+        self._pool: asyncpg.Pool[Any] | None = None
+        self._opening = asyncio.Lock()
+        self._known: set[str] = set()
+
+    async def write(self, space: Space, points: Sequence[Point]) -> None:
+        if not points:
+            return
+        each = {point.id: point for point in points}  # a statement writes no row twice
+        rows = await asyncio.to_thread(lambda: _json([_row(one) for one in each.values()]))
+        async with self._connection() as connection:
+            await self._ensure(connection, space)
+            await connection.execute(_WRITE.format(table=_table(space), columns=_COLUMNS), rows)
+
+    async def remove(self, space: Space, contents: Sequence[str]) -> None:
+        async with self._connection() as connection:
+            if contents and await self._is_there(connection, space):
+                await connection.execute(
+                    f"DELETE FROM {_table(space)} WHERE content = ANY ($1::uuid[])", list(contents)
+                )
+
+    async def relabel(self, space: Space, labels: Mapping[str, Labels]) -> None:
+        rows = [{"content": content, **label_payload(new)} for content, new in labels.items()]
+        async with self._connection() as connection:
+            if rows and await self._is_there(connection, space):
+                await connection.execute(_RELABEL.format(table=_table(space)), _json(rows))
+
+    async def search(self, space: Space, query: Query) -> list[Hit]:
+        async with self._connection() as connection:
+            if query.limit <= 0 or not await self._is_there(connection, space):
+                return []
+            rankings = {
+                name: ranked(name, await self._ranking(connection, space, query, name))
+                for name in _ways(query)
+            }
+        return fuse(rankings, query.limit)
+
+    async def count(self, space: Space, filter: Filter | None = None) -> int:
+        async with self._connection() as connection:
+            if not await self._is_there(connection, space):
+                return 0
+            where, values = _where(filter or Filter())
+            text = f"SELECT count(*) FROM {_table(space)} WHERE {where}"
+            return int(await connection.fetchval(text, *values))
+
+    async def optimize(self, space: Space) -> None:
+        """Make a graph of the vectors, once there are many."""
+        async with self._connection() as connection:
+            if not await self._is_there(connection, space):
+                return
+            many = await connection.fetchval(
+                "SELECT count(*) >= $1::bigint "
+                f"FROM (SELECT FROM {_table(space)} LIMIT $1::bigint) AS first",
+                WORTH_A_GRAPH,
+            )
+            if many and space.dimension <= MOST_DIMENSIONS:
+                await connection.execute(
+                    f"CREATE INDEX IF NOT EXISTS {_quoted(space.name + ' near')} "
+                    f"ON {_table(space)} USING hnsw (vector vector_cosine_ops)"
+                )
+            await connection.execute(f"ANALYZE {_table(space)}")
+
+    async def spaces(self) -> list[str]:
+        async with self._connection() as connection:
+            rows = await connection.fetch(
+                "SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY 1", SCHEMA
+            )
+            return [row["tablename"] for row in rows]
+
+    async def drop(self, space: Space) -> None:
+        self._known.discard(space.name)
+        async with self._connection() as connection:
+            await connection.execute(f"DROP TABLE IF EXISTS {_table(space)}")
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
+
+    @cached_property
+    def _asyncpg(self) -> Any:
+        import asyncpg
+
+        return asyncpg
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        try:
+            async with self._opening:
+                if self._pool is None:
+                    # Without a cache of statements it works behind any pooler.
+                    self._pool = await self._asyncpg.create_pool(
+                        self._dsn, min_size=0, max_size=self._pool_size, statement_cache_size=0
+                    )
+            async with self._pool.acquire() as connection, connection.transaction():
+                yield connection
+        except (self._asyncpg.PostgresError, self._asyncpg.InterfaceError, OSError) as error:
+            raise IndexUnavailable(f"the index in Postgres does not do it: {error}") from error
+
+    async def _is_there(self, connection: Any, space: Space) -> bool:
+        if space.name not in self._known:
+            if await connection.fetchval("SELECT to_regclass($1)", _table(space)) is None:
+                return False
+            self._known.add(space.name)
+        return True
+
+    async def _ensure(self, connection: Any, space: Space) -> None:
+        if await self._is_there(connection, space):
+            return
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
+        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        names = {what: _quoted(f"{space.name} {what}") for what in ("content", "place", "words")}
+        table = {"table": _table(space), "dimension": int(space.dimension)}
+        await connection.execute(_TABLE.format(**table, **names))
+
+    async def _ranking(
+        self, connection: Any, space: Space, query: Query, way: str
+    ) -> Sequence[Hit]:
+        where, values = _where(query.filter)
+        values.append(query.text if way == "keyword" else _json(list(query.vector)))
+        given = f"${len(values)}"
+        if way == "keyword":
+            asked = _ANY_WORD.format(words=f"{given}::text")
+            score = f"ts_rank_cd(words, {asked}, 1)"
+            where, order = f"{where} AND words @@ {asked}", f"{score} DESC, id"
+        else:
+            await connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+            score = f"1 - (vector <=> {given}::text::vector)"
+            order = f"vector <=> {given}::text::vector"
+        if way == "exact":
+            values.append(query.text)
+            where += f" AND position(${len(values)}::text IN text) > 0"
+        rows = await connection.fetch(
+            f"SELECT {_COLUMNS}, {score} AS score FROM {_table(space)} WHERE {where} "
+            f"ORDER BY {order} LIMIT {int(query.limit)}",
+            *values,
+        )
+        return [hit_of(str(row["id"]), row["score"], _plain(row)) for row in rows]
+
+
+def split_identifiers(text: str) -> str:
+    """The text, and behind it the parts of the identifiers in it."""
+    parts = [" ".join(_PARTS.findall(word)) for word in _IDENTIFIER.findall(text)]
+    return " ".join([text, *parts]) if parts else text
+
+
+def _ways(query: Query) -> tuple[str, ...]:
+    return ("semantic", "keyword") if query.mode == "hybrid" else (query.mode,)
+
+
+def _where(filter: Filter) -> tuple[str, list[Any]]:
+    """A condition, and the values of its parameters."""
+    conditions = ["true"]
+    values: list[Any] = []
+
+    def add(condition: str, value: Any) -> None:
+        values.append(value)
+        conditions.append(condition.format(f"${len(values)}"))
+
+    if filter.tenant is not None:
+        add("tenant = {}::text", filter.tenant)
+    for column, wanted in (
+        ("collection", filter.collections),
+        ("source", filter.sources),
+        ("language", filter.languages),
+    ):
+        if wanted:
+            add(column + " = ANY ({}::text[])", list(wanted))
+    if filter.branch is not None:
+        add("{}::text = ANY (branches)", filter.branch)
+    if filter.tags:
+        add("tags @> {}::text[]", list(filter.tags))
+    if filter.path is not None:
+        add("uri ~ {}::text", to_regex(filter.path))
+    if filter.since is not None:
+        add("date >= {}::double precision", filter.since)
+    if filter.until is not None:
+        add("date <= {}::double precision", filter.until)
+    return " AND ".join(conditions), values
+
+
+def _row(point: Point) -> dict[str, Any]:
+    row = {"id": point.id, "vector": list(point.vector), "words": split_identifiers(point.words)}
+    return {**payload_of(point), **row}
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    return {**row, "content": str(row["content"])}
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _table(space: Space) -> str:
+    return f"{SCHEMA}.{_quoted(space.name)}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

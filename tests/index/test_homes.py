@@ -1,0 +1,246 @@
+"""The contract of an index, on every home (U10, N13)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.index.words import embed
+from windrow.index.home import RRF_K, Filter, Index, Labels, Mode, Point, Query, Space, point_id
+
+
+def content(name: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+
+
+def labels(**fields: Any) -> Labels:
+    return Labels(**({"collection": "docs", "source": "s1", "uri": "a.md"} | fields))
+
+
+def point(name: str, text: str, ordinal: int = 0, **fields: Any) -> Point:
+    return Point(
+        content(name),
+        ordinal,
+        embed(text),
+        text,
+        labels(**fields),
+        headings=("Guide", "Part"),
+        start=3,
+        end=3 + len(text),
+    )
+
+
+def query(text: str, mode: Mode = "hybrid", limit: int = 10, **filters: Any) -> Query:
+    return Query(text, embed(text), mode, limit, Filter(**filters))
+
+
+async def found(index: Index, space: Space, asked: Query) -> list[str]:
+    return [hit.text for hit in await index.search(space, asked)]
+
+
+async def test_point_comes_back_with_all_that_was_written(index: Index, space: Space) -> None:
+    written = point(
+        "a",
+        "Grüße aus 東京 🎉: naïve café",
+        2,
+        tenant="acme",
+        uri="ü/ñ.md",
+        branches=("main", "dev"),
+        language="markdown",
+        tags=("x", "y"),
+        date=12.5,
+        title="Títle",
+    )
+    await index.write(space, [written])
+
+    for mode in ("hybrid", "semantic", "keyword"):
+        [hit] = await index.search(space, query("Grüße café", mode))
+        assert hit.id == point_id(content("a"), 2)
+        assert (hit.content, hit.text, hit.headings) == (
+            content("a"),
+            written.text,
+            ("Guide", "Part"),
+        )
+        assert (hit.start, hit.end, hit.labels) == (3, 3 + len(written.text), written.labels)
+
+
+async def test_same_ids_are_written_over(index: Index, space: Space) -> None:
+    await index.write(space, [point("a", "old words here"), point("b", "other things")])
+    await index.write(space, [point("a", "new text there")])
+    await index.write(space, [point("a", "new text there")])
+
+    assert await index.count(space) == 2
+    assert await found(index, space, query("old", "keyword")) == []
+    assert await found(index, space, query("new", "keyword")) == ["new text there"]
+
+
+async def test_all_chunks_of_removed_contents_go(index: Index, space: Space) -> None:
+    await index.write(space, [point("a", f"word {n}", n) for n in range(5)])
+    await index.write(space, [point("b", "word of b"), point("c", "word of c")])
+
+    await index.remove(space, [content("a"), content("c"), content("never")])
+    await index.remove(space, [])
+
+    assert await found(index, space, query("word")) == ["word of b"]
+    assert await index.count(space) == 1
+
+
+async def test_relabelled_chunks_are_found_under_the_new_labels_only(
+    index: Index, space: Space
+) -> None:
+    await index.write(space, [point("a", f"word {n}", n, branches=("main",)) for n in range(3)])
+    await index.write(space, [point("b", "word b", branches=("main",))])
+
+    await index.relabel(space, {content("a"): labels(uri="new/b.md", branches=("main", "dev"))})
+
+    assert len(await found(index, space, query("word", branch="dev"))) == 3
+    assert len(await found(index, space, query("word", branch="main"))) == 4
+    assert len(await found(index, space, query("word", path="new/*.md"))) == 3
+    assert await found(index, space, query("word", path="a.md")) == ["word b"]
+
+
+FILTERS: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {"a", "b", "c"}),
+    ({"tenant": "acme"}, {"a", "b"}),
+    ({"tenant": ""}, {"c"}),
+    ({"tenant": "nobody"}, set()),
+    ({"collections": ("docs",)}, {"a", "b"}),
+    ({"collections": ("docs", "code")}, {"a", "b", "c"}),
+    ({"sources": ("s1",)}, {"a", "c"}),
+    ({"path": "src/*.py"}, {"a"}),
+    ({"path": "src/**/*.py"}, {"a", "b"}),
+    ({"path": "**/*.py"}, {"a", "b"}),
+    ({"path": "**"}, {"a", "b", "c"}),
+    ({"path": "src/[ab].p?"}, {"a"}),
+    ({"path": "src"}, set()),
+    ({"path": "READ*.md"}, {"c"}),
+    ({"languages": ("python", "go")}, {"a", "b"}),
+    ({"branch": "dev"}, {"b"}),
+    ({"tags": ("x",)}, {"a", "b"}),
+    ({"tags": ("x", "y")}, {"b"}),
+    ({"since": 20.0}, {"b", "c"}),
+    ({"until": 20.0}, {"a", "b"}),
+    ({"since": 15.0, "until": 25.0}, {"b"}),
+    ({"tenant": "acme", "path": "**/*.py", "tags": ("y",), "since": 1.0}, {"b"}),
+]
+
+
+async def test_filters(index: Index, space: Space) -> None:
+    py: dict[str, Any] = {"tenant": "acme", "language": "python"}
+    await index.write(
+        space,
+        [
+            point("a", "word a", uri="src/a.py", branches=("main",), tags=("x",), date=10.0, **py),
+            point(
+                "b",
+                "word b",
+                uri="src/deep/er/b.py",
+                source="s2",
+                branches=("main", "dev"),
+                tags=("x", "y"),
+                date=20.0,
+                **py,
+            ),
+            point("c", "word c", uri="README (1).md", collection="code", date=30.0),
+        ],
+    )
+    modes: tuple[Mode, ...] = ("hybrid", "keyword", "exact")
+    for filters, expected in FILTERS:
+        for mode in modes:
+            texts = await found(index, space, query("word", mode, **filters))
+            assert {text.split()[1] for text in texts} == expected, (mode, filters)
+    assert await index.count(space, Filter(tenant="acme")) == 2
+
+
+async def test_modes_find_by_meaning_by_words_and_as_written(index: Index, space: Space) -> None:
+    await index.write(
+        space,
+        [
+            point("a", "def parseUrl(text): return text.split('://')"),
+            point("b", "The parser reads an URL from a text"),
+            point("c", "Bananas are yellow and sweet"),
+        ],
+    )
+    near = await found(index, space, query("parser reads an url", "semantic"))
+    assert near[0].startswith("The parser")
+    assert len(near) == 3, "by meaning everything is more or less near"
+    assert (await found(index, space, query("parse", "keyword")))[0].startswith("def parseUrl")
+    assert await found(index, space, query("banana", "keyword")) == ["Bananas are yellow and sweet"]
+    assert await found(index, space, query("split('://')", "exact")) == [
+        "def parseUrl(text): return text.split('://')"
+    ]
+    assert await found(index, space, query("SPLIT('://')", "exact")) == []
+    assert await found(index, space, query("100%_", "exact")) == []
+    assert await found(index, space, query("zebra", "keyword")) == []
+    assert await found(index, space, query("the", "keyword")) == [], "a word like that says nothing"
+
+
+async def test_hybrid_is_the_sum_of_reciprocal_ranks_and_says_why(
+    index: Index, space: Space
+) -> None:
+    await index.write(
+        space, [point("a", "apple pear"), point("b", "apple apple"), point("c", "plum grape")]
+    )
+    hits = await index.search(space, query("apple"))
+
+    for hit in hits:
+        assert set(hit.ranks) <= {"semantic", "keyword"}
+        expected = sum(1 / (RRF_K + rank) for rank in hit.ranks.values())
+        assert hit.score == pytest.approx(expected)
+    assert {hit.text for hit in hits[:2]} == {"apple pear", "apple apple"}
+    assert set(hits[0].ranks) == {"semantic", "keyword"}
+    assert set(hits[2].ranks) == {"semantic"}
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    [only] = await index.search(space, query("plum", "keyword"))
+    assert only.ranks == {"keyword": 1}
+
+
+async def test_nothing_is_found_where_nothing_is(index: Index, space: Space) -> None:
+    assert await index.search(space, query("word")) == []
+    assert await index.count(space) == 0
+    assert await index.spaces() == []
+    await index.remove(space, [content("a")])
+    await index.relabel(space, {content("a"): labels()})
+    await index.optimize(space)
+    await index.write(space, [])
+    await index.write(space, [point("a", "word")])
+    assert await index.search(space, query("word", limit=0)) == []
+    assert len(await index.search(space, query("", "keyword"))) == 0
+    assert len(await index.search(space, query("🎉 -> \x00"[:4], "keyword"))) == 0
+
+
+async def test_spaces_are_apart_and_are_dropped_as_one(index: Index, space: Space) -> None:
+    other = Space("other model-2", 3)
+    await index.write(space, [point("a", "word")])
+    await index.write(other, [Point(content("a"), 0, [1.0, 0.0, 0.0], "word", labels())])
+    assert await index.spaces() == ["other model-2", "words-1"]
+
+    await index.drop(space)
+
+    assert await index.spaces() == ["other model-2"]
+    assert await index.search(space, query("word")) == []
+    assert await index.count(other) == 1
+    await index.write(space, [point("a", "word again")])
+    assert await index.count(space) == 1
+
+
+@pytest.mark.parametrize("many", [2_000, pytest.param(10_000, marks=pytest.mark.chaos)])
+async def test_many_points(index: Index, space: Space, many: int) -> None:
+    points = [
+        point(f"c{n // 4}", f"row{n} common {n % 97} text", n % 4, uri=f"d{n % 10}/{n}.md")
+        for n in range(many)
+    ]
+    for start in range(0, many, 2500):
+        await index.write(space, points[start : start + 2500])
+    await index.optimize(space)
+    assert await index.count(space) == many
+
+    assert (await found(index, space, query("row1234", "keyword")))[0].startswith("row1234 ")
+    rare = await found(index, space, query("row1777 common", path="**/1777.md"))
+    assert rare == ["row1777 common 31 text"]
+    fifth = await found(index, space, query("common", limit=50, path="d5/*"))
+    assert len(fifth) == 50
+    await index.remove(space, [content(f"c{n}") for n in range(many // 8)])
+    assert await index.count(space) == many // 2
