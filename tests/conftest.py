@@ -32,6 +32,7 @@ import pytest
 
 from tests import pgbouncer, rabbitmq
 from tests.callers import CALLERS
+from tests.databases import Databases
 from tests.pgbouncer import Bouncer, find_pgbouncer
 from tests.postgres_server import (
     Server,
@@ -63,6 +64,7 @@ class MakeDatabase(Protocol):
     def __call__(self, template: str | None = None) -> str: ...
 
 
+CopyDatabase = Callable[[str], str]
 OpenAnother = Callable[..., Awaitable[Store]]
 
 
@@ -258,6 +260,27 @@ def make_database(postgres_url: str) -> Iterator[MakeDatabase]:
 
 
 @pytest.fixture(scope="session")
+def databases(postgres_url: str) -> Iterator[Databases]:
+    kept = Databases(postgres_url)
+    yield kept
+    kept.close()
+
+
+@pytest.fixture
+def copy_database(databases: Databases) -> Iterator[CopyDatabase]:
+    """Call it for the URL of a copy of a template, which may have served other tests before."""
+    taken: list[str] = []
+
+    def copy(template: str) -> str:
+        taken.append(databases.take(template))
+        return taken[-1]
+
+    yield copy
+    for url in taken:
+        databases.give_back(url)
+
+
+@pytest.fixture(scope="session")
 def postgres_template(postgres_url: str) -> Iterator[str]:
     """The name of a migrated database to copy."""
     url = create_database(postgres_url)
@@ -268,16 +291,28 @@ def postgres_template(postgres_url: str) -> Iterator[str]:
         drop_database(postgres_url, url)
 
 
-@pytest.fixture
-def dialect_database(make_database: MakeDatabase, postgres_template: str) -> Callable[[str], str]:
-    """Call it for the URL of a fresh Postgres database with a dialect installed."""
+@pytest.fixture(scope="session")
+def dialect_template(postgres_url: str, postgres_template: str) -> Iterator[Callable[[str], str]]:
+    """Call it for the name of a migrated database to copy, with a dialect installed."""
+    made: dict[str, str] = {}
 
     def make(name: str) -> str:
-        url = make_database(postgres_template)
-        _on_store(url, lambda store: store.install_dialect(name))
-        return url
+        if name not in made:
+            made[name] = create_database(postgres_url, postgres_template)
+            _on_store(made[name], lambda store: store.install_dialect(name))
+        return database_name(made[name])
 
-    return make
+    yield make
+    for url in made.values():
+        drop_database(postgres_url, url)
+
+
+@pytest.fixture
+def dialect_database(
+    copy_database: CopyDatabase, dialect_template: Callable[[str], str]
+) -> Callable[[str], str]:
+    """Call it for the URL of a Postgres database with a dialect installed."""
+    return lambda name: copy_database(dialect_template(name))
 
 
 @pytest.fixture(scope="session")
@@ -325,12 +360,18 @@ def way_in(tested_store: str, request: pytest.FixtureRequest) -> Callable[[str],
 
 @pytest.fixture
 def make_store_url(
-    store_name: str, way_in: Callable[[str], str], request: pytest.FixtureRequest, tmp_path: Path
+    tested_store: str,
+    store_name: str,
+    way_in: Callable[[str], str],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
 ) -> Callable[[], str]:
     """Call it for the URL of another fresh, migrated database of the store under test."""
     if store_name == "postgres":
         template: str = request.getfixturevalue("postgres_template")
-        make: MakeDatabase = request.getfixturevalue("make_database")
+        # A pooler stays connected when the test is over: then a database of the test's own.
+        fixture = "make_database" if tested_store in POOLED else "copy_database"
+        make: CopyDatabase = request.getfixturevalue(fixture)
         return lambda: way_in(make(template))
 
     source: Path = request.getfixturevalue("sqlite_template")

@@ -50,6 +50,7 @@ TEST_SETTINGS = {
     "max_connections": "200",
     "max_wal_size": "1GB",
     "checkpoint_timeout": "30min",
+    "autovacuum": "off",  # it would change plans, at any moment, in databases that live for long
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import counted, tallied
-from tests.conftest import MakeDatabase
+from tests.conftest import CopyDatabase
 from tests.postgres_server import TEST_SETTINGS, PostgresServer
 from windrow import Queue
 from windrow.queue.store import Store, open_store
@@ -24,12 +24,12 @@ def urls(
     tmp_path: Path,
     sqlite_template: Path,
     postgres_template: str,
-    make_database: MakeDatabase,
+    copy_database: CopyDatabase,
 ) -> tuple[str, str]:
     """A source and a target, both migrated."""
     path = tmp_path / "jobs.db"
     shutil.copyfile(sqlite_template, path)
-    pair = (f"sqlite:///{path}", make_database(postgres_template))
+    pair = (f"sqlite:///{path}", copy_database(postgres_template))
     return pair if request.param == DIRECTIONS[0] else (pair[1], pair[0])
 
 

@@ -19,7 +19,7 @@ BUDGET = 1600
 JOBS = 4000
 PAYLOAD = {"url": "https://example.org/page", "text": "x" * 158}  # 200 bytes of JSON
 # Full pages as in production; no vacuum of its own, which would write when it likes.
-SETTINGS = {**TEST_SETTINGS, "full_page_writes": "on", "autovacuum": "off"}
+SETTINGS = {**TEST_SETTINGS, "full_page_writes": "on"}
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.conftest import MakeDatabase
+from tests.conftest import CopyDatabase
 from windrow.clock import FakeClock
 from windrow.queue.postgres.store import PostgresStore
 
 
 @pytest.fixture
-def url(make_database: MakeDatabase, postgres_template: str) -> str:
-    return make_database(postgres_template)
+def url(copy_database: CopyDatabase, postgres_template: str) -> str:
+    return copy_database(postgres_template)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from tests.builders import add, add_and_claim, add_many, claim, complete, row
-from tests.conftest import MakeDatabase
+from tests.conftest import CopyDatabase
 from windrow.clock import Clock
 from windrow.queue.postgres import listening
 from windrow.queue.postgres.listening import listening_address
@@ -46,8 +46,8 @@ class Overheard:
 
 
 @pytest.fixture
-def url(make_database: MakeDatabase, postgres_template: str) -> str:
-    return make_database(postgres_template)
+def url(copy_database: CopyDatabase, postgres_template: str) -> str:
+    return copy_database(postgres_template)
 
 
 @pytest.fixture
@@ -156,13 +156,13 @@ async def test_a_lost_listener_is_made_anew_and_everybody_looks(
 
 async def test_a_listener_that_hears_nothing_says_so_and_polls(
     url: str,
-    make_database: MakeDatabase,
+    copy_database: CopyDatabase,
     postgres_template: str,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(listening, "TEST_SECONDS", 0.3)
-    elsewhere = make_database(postgres_template)
+    elsewhere = copy_database(postgres_template)
     store = await PostgresStore.open(url, clock=Clock(), direct_url=elsewhere)
     with caplog.at_level(logging.WARNING):
         async with store.listen_for_work(None) as bell:
