@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from windrow import Job, NewJob, Queue, Worker, handler
+from windrow import Done, Job, NewJob, Queue, Worker, handler
 from windrow.queue.job import JobState
 from windrow.queue.records import Claim, Finish, Finished
 from windrow.queue.store import Store
@@ -175,3 +175,42 @@ async def test_many_ends_are_written_while_others_are_on_their_way(store: Store)
 
     assert slow.second.is_set()
     assert (await queue.counts())[JobState.COMPLETED] == 800
+
+
+async def test_worker_is_not_idle_because_of_a_claim_from_before_the_last_end(
+    store: Store,
+) -> None:
+    """That one could not see what the job left behind."""
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    class SlowToAnswer(Spy):
+        async def claim_jobs(self, claim: Claim) -> list[Job]:
+            jobs = await self._store.claim_jobs(claim)
+            if not jobs and not ended.is_set():
+                began.set()
+                await ended.wait()
+            return jobs
+
+        async def finish_jobs(
+            self, finishes: Sequence[Finish], *, claim: Claim | None = None, tx: Any = None
+        ) -> Finished:
+            finished = await self._store.finish_jobs(finishes, claim=claim, tx=tx)
+            ended.set()
+            return finished
+
+    queue = Queue(SlowToAnswer(store))
+
+    @handler("first")
+    async def first(job: Job) -> Done:
+        await began.wait()
+        await asyncio.sleep(0.05)  # until the worker asks whether it is idle
+        await job.tx.execute("SELECT 1")  # an end in a transaction claims nothing with it
+        return Done(then=[NewJob("second")])
+
+    @handler("second")
+    async def second(job: Job) -> None: ...
+
+    await queue.enqueue("first")
+    await Worker(queue, [first, second], concurrency=4).run(until_idle=True)
+
+    assert (await queue.counts())[JobState.COMPLETED] == 2

@@ -46,6 +46,8 @@ class Claimer(Service):
         self._reserved = 0
         self._bell: Bell | None = None
         self._looked = asyncio.Event()
+        self._asked = 0  # how often somebody wanted to know whether there is more
+        self._asked_before: dict[int, int] = {}  # each claim that is on its way
         self.found_nothing = False  # the last claim
 
     def reserve(
@@ -62,12 +64,14 @@ class Claimer(Service):
             queues=self._wanted.queues if queues is None else queues,
         )
         self._reserved += claim.limit
+        self._asked_before[id(claim)] = self._asked
         return claim
 
     def took(self, claim: Claim, jobs: Sequence[Job]) -> None:
         """A claim was made: run what it brought. With less than was asked for, listen."""
         self._reserved -= claim.limit
-        if jobs or claim.queues == self._wanted.queues:
+        is_answer = self._asked_before.pop(id(claim), None) == self._asked
+        if jobs or (is_answer and claim.queues == self._wanted.queues):
             self.found_nothing = not jobs
             self._looked.set()
         if jobs:
@@ -83,9 +87,12 @@ class Claimer(Service):
     def failed(self, claim: Claim) -> None:
         """A claim could not be made."""
         self._reserved -= claim.limit
+        self._asked_before.pop(id(claim), None)
 
     async def look_again(self) -> bool:
-        """Claim once more; whether there was nothing. For who wants to know if all is done."""
+        """Claim once more; whether there was nothing. For who wants to know if all is done: a claim
+        that was on its way before says nothing of what has come since."""
+        self._asked += 1
         self._looked.clear()
         self.wake()
         await self._looked.wait()

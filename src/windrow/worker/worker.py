@@ -248,6 +248,8 @@ class Worker:
             await self._runs.wait_for_at_most(0)
             try:
                 moved = await self._queue.tend()
+                if len(self._runs):
+                    continue  # what it leaves behind would come after our look
                 is_idle = await claimer.look_again() and not moved and not len(self._runs)
                 held = (await self._queue.counts())[JobState.HELD] if is_idle else 0
             except StoreError as error:
