@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow.ingest.files.ignore import is_left_out
+from windrow.ingest.files.ignore import Judge
 from windrow.ingest.files.walk import walk
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
@@ -147,7 +147,8 @@ def test_one_file_is_judged_as_a_walk_would_judge_it(tmp_path: Path) -> None:
     rules = {".gitignore": "deep/\n*.log\n!sub/a.log", "sub/.gitignore": "c.*"}
     _tree(tmp_path, rules, NAMES)
 
-    judged = {name for name in NAMES if not is_left_out(tmp_path, name)}
+    judge = Judge(tmp_path)
+    judged = {name for name in NAMES if not judge.leaves_out(name)}
 
     assert judged == _walked(tmp_path) - set(rules)
 

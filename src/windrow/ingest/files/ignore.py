@@ -114,23 +114,20 @@ class Ignore:
         return False
 
 
-def outer_rules(top: Path, others: Sequence[Path] = ()) -> tuple[list[Rules], str]:
-    """The rules that hold at the top of a walk although they are not in it: the built-in ones, the
-    files named (weakest first), and those of the folders between it and the repository it is in.
-    With the way from that repository to the top, as `docs/` or nothing."""
+def start(
+    top: Path, others: Sequence[Path] = (), *, root: Path | None = None
+) -> tuple[Ignore, str]:
+    """The rules that hold at the top of a walk before its own files: the built-in ones, those of
+    the files named (weakest first), and those of the folders above it, up to the repository it is
+    in or to `root`. And what to put before each path of the walk, as rules above it see the whole
+    way: `docs/` or nothing."""
     repository = _repository_above(top)
     rules = [Rules(ALWAYS), *(Rules(read_rules(path)) for path in others)]
-    if repository is None:
-        return rules, ""
-    rules.append(Rules(read_rules(repository / ".git" / "info" / "exclude")))
-    way = top.relative_to(repository).as_posix()
-    return rules, "" if way == "." else f"{way}/"
-
-
-def start(top: Path, others: Sequence[Path] = ()) -> tuple[Ignore, str]:
-    """The rules at the top of a walk, before its own files, and what to put before each path of
-    the walk: rules above it see the whole way."""
-    rules, way = outer_rules(top, others)
+    if repository is not None:
+        rules.append(Rules(read_rules(repository / ".git" / "info" / "exclude")))
+    above = [one for one in (repository, root) if one is not None and top.is_relative_to(one)]
+    way = top.relative_to(min(above, key=lambda one: len(one.parts))).as_posix() if above else "."
+    way = "" if way == "." else f"{way}/"
     ignore = Ignore(tuple((0, one) for one in rules if one))
     folder = top
     between = list(reversed(list(folder.parents)))[-way.count("/") :] if way else []
@@ -140,19 +137,37 @@ def start(top: Path, others: Sequence[Path] = ()) -> tuple[Ignore, str]:
     return ignore, way
 
 
-def is_left_out(top: Path, path: str, others: Sequence[Path] = ()) -> bool:
-    """Whether a walk from the top would not come to this file, because of the rules as they are
-    now."""
-    ignore, way = start(top, others)
-    parts = path.split("/")
-    folder, seen = top, way
-    for number, part in enumerate(parts):
-        ignore = ignore.enter(folder, len(seen), FILES)
-        is_folder = number < len(parts) - 1
-        if part in NEVER or ignore.leaves_out(seen + part, is_folder=is_folder):
+class Judge:
+    """Says of single files whether a walk from the top would come to them, by the rules as they
+    were when it first looked at each folder."""
+
+    def __init__(self, top: Path, others: Sequence[Path] = ()) -> None:
+        self._top = top
+        ignore, self._way = start(top, others)
+        self._inside: dict[str, Ignore | None] = {
+            "": ignore.enter(top, len(self._way), FILES)
+        }  # by folder, as "docs/api/"; None: left out
+
+    def leaves_out(self, path: str) -> bool:
+        folder, slash, name = path.rpartition("/")
+        ignore = self._ignore_in(folder + slash)
+        return ignore is None or self._is_left_out(ignore, folder + slash, name, is_folder=False)
+
+    def _ignore_in(self, folder: str) -> Ignore | None:
+        if folder not in self._inside:
+            parent, slash, name = folder.removesuffix("/").rpartition("/")
+            around = self._ignore_in(parent + slash)
+            if around is None or self._is_left_out(around, parent + slash, name, is_folder=True):
+                self._inside[folder] = None
+            else:
+                prefix = len(self._way) + len(folder)
+                self._inside[folder] = around.enter(self._top / folder, prefix, FILES)
+        return self._inside[folder]
+
+    def _is_left_out(self, ignore: Ignore, folder: str, name: str, *, is_folder: bool) -> bool:
+        if name in NEVER:
             return True
-        folder, seen = folder / part, f"{seen}{part}/"
-    return False
+        return ignore.leaves_out(self._way + folder + name, is_folder=is_folder)
 
 
 def read_rules(path: Path) -> list[str]:

@@ -33,6 +33,12 @@ def to_path(text: str) -> Path:
     return Path(os.fsdecode(unquote_to_bytes(encoded)))
 
 
+def to_normal_path(text: str) -> Path:
+    """The same without `.`, `..` and doubled slashes. Symbolic links stay: what somebody calls a
+    file is its name."""
+    return Path(os.path.normpath(to_path(text)))
+
+
 def _is_clean(name: str) -> bool:
     try:
         name.encode("utf-8")

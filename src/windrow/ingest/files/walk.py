@@ -65,13 +65,18 @@ class Walk:
 
 
 def walk(
-    top: Path, options: WalkOptions | None = None, *, ignore_files: Sequence[Path] = ()
+    top: Path,
+    options: WalkOptions | None = None,
+    *,
+    ignore_files: Sequence[Path] = (),
+    root: Path | None = None,
 ) -> Walk:
-    """Everything below a folder that is wanted. `ignore_files` are rules that hold everywhere.
+    """Everything below a folder that is wanted. `ignore_files` are rules that hold everywhere; the
+    rules of the folders above it hold too, up to its repository or to `root`.
 
     Raises FileGone if there is no such folder, FileRefused if it may not be read.
     """
-    return _Walker(top, options or WalkOptions(), ignore_files).run()
+    return _Walker(top, options or WalkOptions(), *start(top, ignore_files, root=root)).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +88,12 @@ class _Folder:
 
 
 class _Walker:
-    def __init__(self, top: Path, options: WalkOptions, ignore_files: Sequence[Path]) -> None:
+    def __init__(self, top: Path, options: WalkOptions, ignore: Ignore, way: str) -> None:
         self._options = options
         self._limits = options.limits()
         self._wanted = Rules(options.patterns)
         self._unwanted = Rules(options.ignore_patterns)
-        ignore, self._way = start(top, ignore_files)
+        self._way = way
         self._top = _Folder(os.fspath(top), "", 0, ignore)
         self._entered: set[tuple[int, int]] = set()
         self._found = Walk()

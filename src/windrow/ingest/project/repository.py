@@ -35,6 +35,20 @@ class Repository:
             return name if name != ".invalid" else self._ask("branch", "--show-current")
         return head[:12] if _HASH.match(head) else ""
 
+    def branches(self) -> set[str]:
+        """All there are here, and the one the files are of, which may have no commit yet."""
+        heads = self.common / "refs" / "heads"
+        if (self.common / "reftable").is_dir():
+            listed = self._ask("for-each-ref", "--format=%(refname:short)", "refs/heads")
+            return {*listed.split("\n"), self.branch} - {""}
+        loose = {path.relative_to(heads).as_posix() for path in heads.rglob("*") if path.is_file()}
+        packed = {
+            line.partition(" refs/heads/")[2]
+            for line in _read(self.common / "packed-refs").splitlines()
+            if " refs/heads/" in line
+        }
+        return {*loose, *packed, self.branch} - {""}
+
     @property
     def remote(self) -> str | None:
         """The address of the remote, as it is written: with its credentials."""

@@ -7,7 +7,6 @@ from typing import Final
 from windrow.errors import GroupEnded
 from windrow.pipelines.web.context import Web, crawl_key, limit_keys
 from windrow.pipelines.web.payloads import (
-    FINISH,
     FOUND_PRIORITY,
     LISTED_PRIORITY,
     MANY,
@@ -15,6 +14,7 @@ from windrow.pipelines.web.payloads import (
     SCRAPE,
     BatchPayload,
     PagePayload,
+    finish_job,
     to_json,
 )
 from windrow.queue.job import Job, NewJob
@@ -29,7 +29,7 @@ async def start_batch(web: Web, job: Job, payload: BatchPayload) -> Done:
         root=job,
         hold=True,
         tenant=job.tenant,
-        then=NewJob(FINISH, {"crawl_id": payload.crawl_id}, queue=QUEUE, tenant=job.tenant),
+        then=finish_job(payload, job.tenant),
     )
     if payload.max_concurrency is not None:
         await web.queue.set_limit(crawl_key(payload.crawl_id), active=payload.max_concurrency)
@@ -51,6 +51,7 @@ def batch_jobs(payload: BatchPayload, tenant: str | None) -> list[NewJob]:
             team_id=payload.team_id,
             crawl_id=payload.crawl_id,
             scrape_options=payload.scrape_options,
+            feed=payload.feed,
             is_limited=payload.max_concurrency is not None,
         )
     )

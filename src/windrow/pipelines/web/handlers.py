@@ -17,6 +17,7 @@ from windrow.ingest.fetch.guard import Guard
 from windrow.pipelines.web.batch import start_batch
 from windrow.pipelines.web.context import Web, crawl_key
 from windrow.pipelines.web.credentials import Vault
+from windrow.pipelines.web.feeding import end_feed
 from windrow.pipelines.web.kickoff import start_crawl
 from windrow.pipelines.web.mapping import map_site
 from windrow.pipelines.web.page import scrape_page
@@ -92,5 +93,7 @@ def make_handlers(web: Web) -> list[Handler]:
     @handler(FINISH, queue=QUEUE)
     async def finish(job: Job, payload: FinishPayload) -> None:
         await web.queue.remove_limit(crawl_key(payload.crawl_id))
+        if payload.feed is not None:
+            await end_feed(web.queue, job, payload.crawl_id, payload.feed)
 
     return [scrape, crawl, batch, map_, finish]

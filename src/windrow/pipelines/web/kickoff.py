@@ -17,15 +17,14 @@ from windrow.ingest.web.scope import Scope
 from windrow.pipelines.web.context import Web, crawl_key, scope_of
 from windrow.pipelines.web.frontier import choose, page_jobs
 from windrow.pipelines.web.payloads import (
-    FINISH,
     FOUND_PRIORITY,
     LISTED_PRIORITY,
-    QUEUE,
     CrawlPayload,
     PagePayload,
+    finish_job,
 )
 from windrow.pipelines.web.skipping import note_blocked
-from windrow.queue.job import Job, NewJob
+from windrow.queue.job import Job
 from windrow.queue.outcome import Done
 
 CHUNK: Final = 1000
@@ -41,7 +40,7 @@ async def start_crawl(web: Web, job: Job, payload: CrawlPayload) -> Done:
         hold=True,
         tenant=job.tenant,
         max_jobs=scope.options.limit,
-        then=NewJob(FINISH, {"crawl_id": payload.crawl_id}, queue=QUEUE, tenant=job.tenant),
+        then=finish_job(payload, job.tenant),
     )
     page = PagePayload(
         url=scope.start,
@@ -49,6 +48,7 @@ async def start_crawl(web: Web, job: Job, payload: CrawlPayload) -> Done:
         crawl_id=payload.crawl_id,
         crawler_options=scope.options,
         scrape_options=payload.scrape_options,
+        feed=payload.feed,
         origin_url=scope.start,
         is_limited=await _set_limit(web, scope, payload.crawl_id, robots),
     )

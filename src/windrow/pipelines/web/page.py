@@ -10,6 +10,7 @@ from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import Scope, Verdict
 from windrow.pipelines.web import keeping
 from windrow.pipelines.web.context import Web, scope_of
+from windrow.pipelines.web.feeding import feed_page
 from windrow.pipelines.web.frontier import choose, page_jobs
 from windrow.pipelines.web.keeping import Kept, is_asked_for
 from windrow.pipelines.web.payloads import PagePayload
@@ -32,10 +33,13 @@ ROBOTS: str = "SCRAPE_BLOCKED_BY_ROBOTS"
 async def scrape_page(web: Web, job: Job, payload: PagePayload) -> Done:
     scraped = await _scrape(web, job, payload)
     wire = scraped.document.to_wire()
-    if payload.crawler_options is None or payload.crawl_id is None:
-        return Done(wire)
-    payload = await _follow_redirect(web, job, payload, scraped)
-    return Done(wire, then=await _find_pages(web, job, payload, scraped))
+    then: list[NewJob] = []
+    if payload.crawler_options is not None and payload.crawl_id is not None:
+        payload = await _follow_redirect(web, job, payload, scraped)
+        then = await _find_pages(web, job, payload, scraped)
+    if payload.feed is not None:
+        then += await feed_page(web.queue.store, job, payload, payload.feed, scraped)
+    return Done(wire, then=then)
 
 
 async def _scrape(web: Web, job: Job, payload: PagePayload) -> Scraped:

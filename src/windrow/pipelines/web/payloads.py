@@ -9,7 +9,7 @@ import msgspec
 
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import CrawlOptions
-from windrow.queue.job import Priority
+from windrow.queue.job import NewJob, Priority
 
 QUEUE: Final = "web"
 SCRAPE: Final = "web.scrape"
@@ -29,11 +29,20 @@ LISTED_PRIORITY: Final = Priority.NORMAL - 1  # of a sitemap, or of a batch of v
 MANY: Final = 1000
 
 
+class FeedPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The source that pages become documents of."""
+
+    collection: str
+    source: str
+    tags: tuple[str, ...] = ()
+
+
 class _Payload(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     team_id: str = msgspec.field(default_factory=lambda: NO_TEAM)
     scrape_options: ScrapeOptions = msgspec.field(
         default_factory=ScrapeOptions, name="scrapeOptions"
     )
+    feed: FeedPayload | None = None
 
 
 class PagePayload(_Payload, frozen=True, kw_only=True):
@@ -77,10 +86,17 @@ class MapPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: dict[str, Any] = {}
 
 
-class FinishPayload(msgspec.Struct, frozen=True, kw_only=True):
+class FinishPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A crawl or batch that has ended."""
 
     crawl_id: str
+    feed: FeedPayload | None = None
+
+
+def finish_job(payload: CrawlPayload | BatchPayload, tenant: str | None) -> NewJob:
+    """What is to be done when the last page of a crawl or batch has ended."""
+    finish = FinishPayload(crawl_id=payload.crawl_id, feed=payload.feed)
+    return NewJob(FINISH, msgspec.to_builtins(finish), queue=QUEUE, tenant=tenant)
 
 
 def to_json(payload: msgspec.Struct) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Packages that are installed here, as pages to read."""

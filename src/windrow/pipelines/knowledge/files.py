@@ -1,0 +1,318 @@
+"""`file.ingest`, `file.update` and `file.delete`: many files in one go.
+
+The rows of a batch are written before its jobs are completed. A run that dies in between is run
+again, and writes the same; what the index is to do is enqueued by the completion.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from windrow.errors import ConversionError, FileGone, FileRefused, IngestError, UnsupportedFormat
+from windrow.ingest.files.ignore import Judge
+from windrow.ingest.files.names import to_normal_path, to_path, to_text
+from windrow.ingest.files.reading import FileContent, FileText, FileTooLarge, read_file
+from windrow.ingest.files.reading import to_text as text_of
+from windrow.ingest.files.walk import WalkOptions
+from windrow.pipelines.knowledge.context import (
+    FOLDERS,
+    Item,
+    Knowledge,
+    branch_of,
+    enclosing,
+    get_source,
+    options_of,
+    source_id,
+    sources_of,
+    uri_below,
+)
+from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.pipelines.knowledge.items import FilePayload
+from windrow.pipelines.knowledge.trouble import outcome_of
+from windrow.queue.documents import (
+    ContentRow,
+    DocumentInfo,
+    DocumentRow,
+    SourceRow,
+    content_id,
+)
+from windrow.queue.ids import new_id
+from windrow.queue.job import Job
+from windrow.queue.outcome import Done, Fail, Outcome
+
+BATCH: Final = 64
+IGNORED: Final = "ignored by the rules of its folder"
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A file that is to be read."""
+
+    index: int  # in the batch
+    item: Item
+    path: Path
+    source: SourceRow
+    uri: str
+    branch: str
+
+
+@dataclass(slots=True)
+class Read:
+    wanted: Wanted
+    content: FileContent | None = None
+    text: FileText | None = None
+    error: IngestError | None = None  # why it has no text
+    is_ignored: bool = False
+
+
+async def ingest_files(
+    knowledge: Knowledge, jobs: Sequence[Job], payloads: Sequence[FilePayload]
+) -> list[Outcome]:
+    wanted = await _wanted(knowledge, jobs, payloads)
+    read = await asyncio.to_thread(_read_all, knowledge, wanted)
+    outcomes: list[Outcome] = [Done(None)] * len(jobs)
+    for some in _by_source(read):
+        await _store(knowledge, some, outcomes)
+    return outcomes
+
+
+async def delete_files(
+    knowledge: Knowledge, jobs: Sequence[Job], payloads: Sequence[FilePayload]
+) -> list[Outcome]:
+    """Remove what is known of files: of the branch that is checked out, as the others have them
+    still."""
+    wanted = await _wanted(knowledge, jobs, payloads)
+    outcomes: list[Outcome] = [Done({"deleted": 0})] * len(jobs)
+    gone: list[str] = []
+    for some in _by_source([Read(one) for one in wanted]):
+        known = await _known(knowledge, some)
+        for one in some:
+            found = known.get((one.wanted.uri, one.wanted.branch))
+            if found is not None:
+                gone.append(found.id)
+                outcomes[one.wanted.index] = Done({"deleted": 1})
+    if gone:
+        await knowledge.queue.store.delete_documents(gone)
+    return outcomes
+
+
+async def _wanted(
+    knowledge: Knowledge, jobs: Sequence[Job], payloads: Sequence[FilePayload]
+) -> list[Wanted]:
+    """Where each file belongs. One that is in no folder that is a source is a source of its own."""
+    known: dict[tuple[str | None, str], Any] = {}
+    by_id: dict[tuple[str | None, str], SourceRow | None] = {}
+    branches: dict[tuple[str, str], str] = {}
+    wanted: list[Wanted] = []
+    made: dict[tuple[str | None, str], SourceRow] = {}
+    for index, (job, payload) in enumerate(zip(jobs, payloads, strict=True)):
+        item = Item.of(job)
+        path = to_normal_path(payload.file_path)
+        source: SourceRow | None = None
+        if payload.source is not None:
+            key = (item.tenant, payload.source)
+            if key not in by_id:
+                by_id[key] = await get_source(knowledge, item, payload.source)
+            source = by_id[key]
+        if source is None:
+            place = (item.tenant, item.collection)
+            if place not in known:
+                known[place] = await sources_of(knowledge, item)
+            source = enclosing(known[place], path)
+        if source is None:
+            source = _own_source(item, path)
+            made[item.tenant, source.id] = source
+        around = (os.fspath(path.parent), item.branch)
+        if around not in branches:
+            branches[around] = branch_of(path, item.branch)
+        uri = uri_below(source, path)
+        wanted.append(Wanted(index, item, path, source, uri, branches[around]))
+    if made:
+        await knowledge.queue.store.put_sources(list(made.values()))
+    return wanted
+
+
+def _own_source(item: Item, path: Path) -> SourceRow:
+    uri = to_text(path)
+    return SourceRow(
+        tenant=item.tenant,
+        id=source_id(uri),
+        collection=item.collection,
+        kind="file",
+        uri=uri,
+        title=to_text(path.name),
+    )
+
+
+def _read_all(knowledge: Knowledge, wanted: Sequence[Wanted]) -> list[Read]:
+    judges: dict[str, Judge] = {}
+    read: list[Read] = []
+    for one in wanted:
+        # The rules may have changed since the folder was looked at. A file that somebody named
+        # itself is wanted whatever they say.
+        if one.source.kind in ("folder", "project"):
+            top = to_path(one.source.uri)
+            if one.source.uri not in judges:
+                judges[one.source.uri] = Judge(top, knowledge.ignore_files)
+            path = one.path.relative_to(top).as_posix()
+            if judges[one.source.uri].leaves_out(path):
+                read.append(Read(one, is_ignored=True))
+                continue
+        read.append(_read(one))
+    return read
+
+
+def _read(wanted: Wanted) -> Read:
+    read = Read(wanted)
+    is_folder = wanted.source.kind in FOLDERS
+    options = options_of(wanted.source) if is_folder else WalkOptions()
+    try:
+        read.content = read_file(wanted.path, options.limits().of_name(wanted.path.name))
+        read.text = text_of(to_text(wanted.path.name), read.content)
+    except IngestError as error:
+        read.error = error
+    return read
+
+
+def _by_source(read: Sequence[Read]) -> list[list[Read]]:
+    by_source: dict[tuple[str | None, str, str], list[Read]] = defaultdict(list)
+    for one in read:
+        wanted = one.wanted
+        by_source[wanted.item.tenant, wanted.item.collection, wanted.source.id].append(one)
+    return list(by_source.values())
+
+
+async def _known(knowledge: Knowledge, some: Sequence[Read]) -> dict[tuple[str, str], DocumentInfo]:
+    """What is known of these files, by their uri and branch, of all branches."""
+    first = some[0].wanted
+    uris = [one.wanted.uri for one in some]
+    found = await knowledge.queue.store.find_documents(
+        first.item.tenant, first.source.collection, first.source.id, uris
+    )
+    return {(document.uri, document.branch): document for document in found}
+
+
+async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outcome]) -> None:
+    """Write what was read of one source, and say of each file what came of it."""
+    known = await _known(knowledge, some)
+    rows: dict[tuple[str, str], DocumentRow] = {}
+    contents: list[ContentRow] = []
+    gone: list[str] = []
+    for one in some:
+        wanted = one.wanted
+        place = (wanted.uri, wanted.branch)
+        before = known.get(place)
+        if one.is_ignored or isinstance(one.error, FileGone):
+            if before is not None:
+                gone.append(before.id)
+            outcomes[wanted.index] = _dropped(one)
+            continue
+        row = _row(one, before)
+        if one.error is not None:
+            rows[place] = row
+            outcomes[wanted.index] = _skipped(one.error)
+            continue
+        assert one.text is not None
+        branches = [document for (uri, _), document in known.items() if uri == wanted.uri]
+        row, content = _with_content(row, one.text.text, before, branches)
+        if content is not None:
+            contents.append(content)
+        rows[place] = row
+        outcomes[wanted.index] = _ingested(row, before, wanted.item)
+    store = knowledge.queue.store
+    if gone:
+        await store.delete_documents(gone)
+    if rows:
+        await store.put_documents(list(rows.values()), contents)
+
+
+def _row(read: Read, before: DocumentInfo | None) -> DocumentRow:
+    """The document of a file, not yet with its content."""
+    wanted = read.wanted
+    content, text = read.content, read.text
+    mtime_ns = content.mtime_ns if content else _mtime(wanted.path)
+    metadata: dict[str, Any] = {"mtime_ns": mtime_ns}
+    if text is not None:
+        metadata["file_type"] = text.described.type
+    title = (text.title if text else None) or wanted.uri.rpartition("/")[2]
+    return DocumentRow(
+        id=before.id if before else new_id(),
+        tenant=wanted.item.tenant,
+        collection=wanted.source.collection,
+        source=wanted.source.id,
+        uri=wanted.uri,
+        branch=wanted.branch,
+        title=title,
+        language=(text.described.language or "") if text else "",
+        tags=wanted.source.tags,
+        metadata=metadata,
+        content_hash=content.sha256 if content else "",
+        size=len(content.body) if content else _size(wanted.path),
+        skipped=None if read.error is None else str(read.error),
+        dated_at=_dated(wanted.path),
+    )
+
+
+def _with_content(
+    row: DocumentRow, text: str, before: DocumentInfo | None, branches: Sequence[DocumentInfo]
+) -> tuple[DocumentRow, ContentRow | None]:
+    """The row with what it is to be searched by: what it has, what the same file has on another
+    branch, or something new."""
+    if not text.strip():
+        return replace(row, skipped="empty"), None
+    same = [one for one in (before, *branches) if one and one.content_hash == row.content_hash]
+    for other in same:
+        if (shared := other.pending or other.content) is not None:
+            return replace(row, pending=shared), None
+    new = content_id(row.id, row.content_hash)
+    content = ContentRow(new, row.tenant, row.collection, text)
+    return replace(row, pending=new), content
+
+
+def _ingested(row: DocumentRow, before: DocumentInfo | None, item: Item) -> Outcome:
+    if row.pending is None:
+        return Done({"skipped": row.skipped})
+    if before is not None and before.content == row.pending and before.is_searchable:
+        return Done({"document": row.id, "unchanged": True})
+    then = write_jobs([row.pending], tenant=item.tenant, priority=item.priority)
+    return Done({"document": row.id, "content": row.pending}, then=then)
+
+
+def _dropped(read: Read) -> Outcome:
+    return Done({"dropped": IGNORED}) if read.is_ignored else outcome_of(read.error or FileGone(""))
+
+
+def _skipped(error: IngestError) -> Outcome:
+    """A file without a text is no failure; one that is broken is. Both are remembered, so that no
+    scan brings them again before they change."""
+    if isinstance(error, ConversionError) and not isinstance(error, FileTooLarge):
+        return Fail(error)
+    if isinstance(error, UnsupportedFormat | FileTooLarge | FileRefused):
+        return Done({"skipped": str(error)})
+    return outcome_of(error)
+
+
+def _mtime(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _dated(path: Path) -> datetime | None:
+    mtime = _mtime(path)
+    return datetime.fromtimestamp(mtime / 1e9, UTC) if mtime > 0 else None

@@ -1,0 +1,267 @@
+"""`folder.ingest`, `folder.scan`, `folder.delete` and the same of projects.
+
+One job looks at the whole folder and enqueues what differs from what is known: files that are new
+or changed, that are gone, or that were moved. Those it can do nothing with it notes with the
+reason. All of this is written by the transaction that completes it, so a run that dies has done
+nothing, and a second look at an unchanged folder finds nothing to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from windrow.errors import FileGone
+from windrow.ingest.files.comparing import Changes, KnownFile, compare
+from windrow.ingest.files.names import to_normal_path, to_path, to_text
+from windrow.ingest.files.walk import SkippedFile, Walk, WalkOptions, walk
+from windrow.ingest.project.identity import without_credentials
+from windrow.ingest.project.repository import find_repository
+from windrow.pipelines.knowledge.context import (
+    Item,
+    Knowledge,
+    branch_of,
+    documents_of,
+    enclosing,
+    folder_source,
+    get_source,
+    options_of,
+    path_of,
+    prefix_of,
+    sources_of,
+)
+from windrow.pipelines.knowledge.items import FilePayload, FolderPayload, ProjectPayload
+from windrow.queue.documents import DocumentInfo, DocumentRow, SourceNote, SourceRow
+from windrow.queue.ids import new_id
+from windrow.queue.job import Job, NewJob, Priority
+from windrow.queue.outcome import Done
+
+
+async def scan_folder(knowledge: Knowledge, job: Job, payload: FolderPayload) -> Done:
+    item = Item.of(job)
+    top = to_normal_path(payload.folder_path)
+    source = await _folder_source(knowledge, item, top, payload)
+    return await scan(knowledge, job, source, top)
+
+
+async def delete_folder(knowledge: Knowledge, job: Job, payload: FolderPayload) -> Done:
+    """Forget a folder: the source, if it is one; else the files below it."""
+    item = Item.of(job)
+    return await _forget(knowledge, item, to_normal_path(payload.folder_path))
+
+
+async def scan_project(knowledge: Knowledge, job: Job, payload: ProjectPayload) -> Done:
+    item = Item.of(job)
+    top = to_normal_path(payload.project_root)
+    known = {source.uri: source for source in await sources_of(knowledge, item)}
+    source: SourceRow | None = known.get(to_text(top))
+    if source is None:
+        source = folder_source(item, top, "project", WalkOptions(max_depth=100))
+    repository = await asyncio.to_thread(find_repository, top)
+    remote = payload.git_remote or (repository.remote if repository else None)
+    options = dict(source.options)
+    if remote:
+        options["git_remote"] = without_credentials(remote)
+    if payload.project_type:
+        options["project_type"] = payload.project_type
+    source = replace(_plain(source), options=options)
+    if repository is not None:
+        await _forget_branches(knowledge, source, await asyncio.to_thread(repository.branches))
+    return await scan(knowledge, job, source, top)
+
+
+async def delete_project(knowledge: Knowledge, job: Job, payload: ProjectPayload) -> Done:
+    item = Item.of(job)
+    return await _forget(knowledge, item, to_normal_path(payload.project_root))
+
+
+async def scan(knowledge: Knowledge, job: Job, source: SourceRow, top: Path) -> Done:
+    """Look at a folder of a source, and enqueue what differs from what is known of it."""
+    item = Item.of(job)
+    options = options_of(source)
+    root = to_path(source.uri)
+    prefix = prefix_of(source, top)
+    try:
+        found = await asyncio.to_thread(
+            walk, top, options, ignore_files=knowledge.ignore_files, root=root
+        )
+    except FileGone as gone:
+        if top == root:
+            # A disk that is not mounted looks like this too: what is known of it stays.
+            note = SourceNote(source.tenant, source.id, error=str(gone))
+            await knowledge.queue.store.put_sources([note])
+            raise
+        found = Walk()
+    branch = await asyncio.to_thread(branch_of, top, item.branch)
+    documents = await documents_of(knowledge, source, prefix=prefix, branch=branch)
+    known = {path_of(document).removeprefix(prefix): document for document in documents}
+    changes = _compare(found, known)
+    rows = [
+        _skipped_row(source, branch, prefix, skipped, known.get(skipped.path))
+        for skipped in found.skipped
+        if not _is_noted(skipped, known.get(skipped.path))
+    ]
+    # From here on a transaction may be open: nothing slow comes after this.
+    store = knowledge.queue.store
+    await store.put_sources([source, SourceNote(source.tenant, source.id)], tx=job.tx)
+    if rows:
+        await store.put_documents(rows, tx=job.tx)
+    return Done(_report(changes, found), then=_jobs(item, job, source, top, branch, changes))
+
+
+def _compare(found: Walk, known: dict[str, DocumentInfo]) -> Changes:
+    """What has changed. What the walk skipped is there, and noted anew."""
+    skipped = {skipped.path for skipped in found.skipped}
+    files = {}
+    for path, document in known.items():
+        if path in skipped:
+            continue
+        is_settled = document.is_searchable or document.skipped is not None
+        mtime_ns = int(document.metadata.get("mtime_ns") or 0)
+        files[path] = KnownFile(path, document.size, mtime_ns, is_settled)
+    return compare(found.files, files, unread=found.unread)
+
+
+def _jobs(
+    item: Item, job: Job, source: SourceRow, top: Path, branch: str, changes: Changes
+) -> list[NewJob]:
+    """An item for each difference: of a scan nobody waits for, as background work."""
+    priority = Priority.SCAN if job.kind.endswith(".scan") else item.priority
+
+    def file_item(op: Any, path: str) -> NewJob:
+        payload = FilePayload(source=source.id, file_path=_text_below(top, path))
+        return item.follow_up("file", op, payload, branch=branch, priority=priority)
+
+    moved = [
+        item.follow_up(
+            "rename",
+            "update",
+            {
+                "source": source.id,
+                "old_path": _text_below(top, before),
+                "new_path": _text_below(top, after.path),
+            },
+            branch=branch,
+            priority=priority,
+        )
+        for before, after in changes.moved
+    ]
+    return [
+        *moved,
+        *(file_item("delete", path) for path in changes.gone),
+        *(file_item("ingest", file.path) for file in changes.new),
+        *(file_item("update", file.path) for file in changes.changed),
+    ]
+
+
+def _report(changes: Changes, found: Walk) -> dict[str, Any]:
+    return {
+        "new": len(changes.new),
+        "changed": len(changes.changed),
+        "gone": len(changes.gone),
+        "moved": len(changes.moved),
+        "unchanged": changes.unchanged,
+        "skipped": len(found.skipped),
+        "unread": [to_text(folder) for folder in found.unread],
+        "left_out": dict(found.left_out),
+    }
+
+
+def _is_noted(skipped: SkippedFile, document: DocumentInfo | None) -> bool:
+    return document is not None and (document.skipped, document.size) == (
+        skipped.reason,
+        skipped.size,
+    )
+
+
+def _skipped_row(
+    source: SourceRow,
+    branch: str,
+    prefix: str,
+    skipped: SkippedFile,
+    before: DocumentInfo | None,
+) -> DocumentRow:
+    """A file that is not read, and why."""
+    uri = to_text(prefix + skipped.path)
+    return DocumentRow(
+        id=before.id if before else new_id(),
+        tenant=source.tenant,
+        collection=source.collection,
+        source=source.id,
+        uri=uri,
+        branch=branch,
+        title=uri.rpartition("/")[2],
+        tags=source.tags,
+        metadata={"mtime_ns": skipped.mtime_ns},
+        size=skipped.size,
+        skipped=skipped.reason,
+        dated_at=datetime.fromtimestamp(skipped.mtime_ns / 1e9, UTC) if skipped.mtime_ns else None,
+    )
+
+
+async def _folder_source(
+    knowledge: Knowledge, item: Item, top: Path, payload: FolderPayload
+) -> SourceRow:
+    """The source a folder is of: named, its own, or one that it is in; else a new one."""
+    sources = await sources_of(knowledge, item)
+    found: SourceRow | None = None
+    if payload.source is not None:
+        found = await get_source(knowledge, item, payload.source)
+    if found is None:
+        found = enclosing(sources, top)
+    if found is None:
+        return folder_source(item, top, "folder", _given(payload, WalkOptions()))
+    if found.uri != to_text(top):
+        return _plain(found)
+    given = msgspec.to_builtins(_given(payload, options_of(found)))
+    return replace(_plain(found), options={**found.options, **given})
+
+
+def _given(payload: FolderPayload, options: WalkOptions) -> WalkOptions:
+    said: dict[str, Any] = {
+        "recursive": payload.recursive,
+        "max_depth": payload.recursive_depth,
+        "patterns": payload.patterns,
+        "ignore_patterns": payload.ignore_patterns,
+    }
+    changes = {name: value for name, value in said.items() if value is not None}
+    return msgspec.structs.replace(options, **changes)
+
+
+async def _forget(knowledge: Knowledge, item: Item, top: Path) -> Done:
+    sources = await sources_of(knowledge, item)
+    source = enclosing(sources, top)
+    if source is None:
+        return Done({"dropped": f"{to_text(top)} is in no source"})
+    store = knowledge.queue.store
+    if source.uri == to_text(top):
+        documents = await documents_of(knowledge, source)
+        await store.delete_sources(source.tenant, [source.id])
+    else:
+        documents = await documents_of(knowledge, source, prefix=prefix_of(source, top))
+        await store.delete_documents([document.id for document in documents])
+    return Done({"deleted": len(documents)})
+
+
+async def _forget_branches(knowledge: Knowledge, source: SourceRow, branches: set[str]) -> None:
+    """Documents of branches that are no more."""
+    documents = await documents_of(knowledge, source)
+    gone = [one.id for one in documents if one.branch and one.branch not in branches]
+    if gone:
+        await knowledge.queue.store.delete_documents(gone)
+
+
+def _plain(source: SourceRow) -> SourceRow:
+    """A source as it is put, without what was noted of it."""
+    names = SourceRow.__dataclass_fields__
+    return SourceRow(**{name: getattr(source, name) for name in names})
+
+
+def _text_below(top: Path, path: str) -> str:
+    return to_text(os.path.join(top, path))

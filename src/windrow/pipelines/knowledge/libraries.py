@@ -1,0 +1,142 @@
+"""`library.ingest`, `library.update` and `library.delete`: the documentation of a package, by name
+and version: at an address (crawled), in a folder (scanned), or of an installed distribution."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from windrow.ingest.files.names import to_normal_path, to_text
+from windrow.ingest.files.walk import WalkOptions
+from windrow.ingest.library.distribution import LibraryPage, read_distribution
+from windrow.pipelines.knowledge.context import Item, Knowledge, documents_of, get_source, source_id
+from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.pipelines.knowledge.folders import scan
+from windrow.pipelines.knowledge.items import LibraryPayload
+from windrow.pipelines.knowledge.sites import crawl_job
+from windrow.queue.documents import (
+    ContentRow,
+    DocumentInfo,
+    DocumentRow,
+    SourceNote,
+    SourceRow,
+    content_id,
+)
+from windrow.queue.ids import new_id
+from windrow.queue.job import Job
+from windrow.queue.outcome import Done
+
+PATTERNS: Final = ("*.md", "*.markdown", "*.rst", "*.txt", "*.html", "*.htm", "*.pdf", "*.epub")
+DEPTH: Final = 2  # links from the address of a library
+MOST_PAGES: Final = 50
+
+
+async def ingest_library(knowledge: Knowledge, job: Job, payload: LibraryPayload) -> Done:
+    item = Item.of(job)
+    source = await _source(knowledge, item, payload)
+    if source.uri.startswith(("http://", "https://")):
+        return await _crawl(knowledge, job, item, source)
+    if source.uri.startswith(("/", "file:/")):
+        return await scan(knowledge, job, source, to_normal_path(source.uri))
+    pages = await asyncio.to_thread(
+        read_distribution, payload.library_name, payload.library_version
+    )
+    return await _store(knowledge, item, source, pages)
+
+
+async def delete_library(knowledge: Knowledge, job: Job, payload: LibraryPayload) -> Done:
+    item = Item.of(job)
+    source = await get_source(knowledge, item, library_id(payload))
+    if source is None:
+        return Done({"dropped": f"there is no library {payload.library_name}"})
+    documents = await documents_of(knowledge, source)
+    await knowledge.queue.store.delete_sources(item.tenant, [source.id])
+    return Done({"deleted": len(documents)})
+
+
+def library_id(payload: LibraryPayload) -> str:
+    return payload.source or source_id(f"{payload.library_name}:{payload.library_version}")
+
+
+async def _source(knowledge: Knowledge, item: Item, payload: LibraryPayload) -> SourceRow:
+    """The source of a library, as it is said to be now."""
+    name = f"{payload.library_name} {payload.library_version}".strip()
+    known = await get_source(knowledge, item, library_id(payload))
+    uri = payload.source_url or (known.uri if known else f"library:{name}")
+    if uri.startswith(("/", "file:/")):
+        uri = to_text(to_normal_path(uri))
+    options = dict(known.options) if known else msgspec.to_builtins(WalkOptions(patterns=PATTERNS))
+    return SourceRow(
+        tenant=item.tenant,
+        id=library_id(payload),
+        collection=item.collection,
+        kind="library",
+        uri=uri,
+        title=name,
+        options=options
+        | {"library_name": payload.library_name, "library_version": payload.library_version},
+        tags=known.tags if known else (payload.library_name,),
+        refresh_seconds=known.refresh_seconds if known else None,
+    )
+
+
+async def _crawl(knowledge: Knowledge, job: Job, item: Item, source: SourceRow) -> Done:
+    options = {"limit": MOST_PAGES, "maxDiscoveryDepth": DEPTH}
+    crawl = crawl_job(source, {**options, **source.options.get("crawl", {})})
+    await knowledge.queue.store.put_sources([source], tx=job.tx)
+    return Done({"crawl": crawl.id}, then=[crawl])
+
+
+async def _store(
+    knowledge: Knowledge, item: Item, source: SourceRow, pages: Sequence[LibraryPage]
+) -> Done:
+    """The pages of a distribution; those that are known and not among them are gone."""
+    store = knowledge.queue.store
+    known = {document.uri: document for document in await documents_of(knowledge, source)}
+    rows, contents = [], []
+    for page in pages:
+        row, content = _page_row(source, page, known.get(page.uri))
+        rows.append(row)
+        if content is not None:
+            contents.append(content)
+    gone = [known[uri].id for uri in known.keys() - {page.uri for page in pages}]
+    await store.put_sources([source, SourceNote(source.tenant, source.id)])
+    await store.put_documents(rows, contents)
+    if gone:
+        await store.delete_documents(gone)
+    new = [row.pending for row in rows if row.pending and not _is_there(row, known.get(row.uri))]
+    then = write_jobs(new, tenant=item.tenant, priority=item.priority)
+    return Done({"documents": len(rows), "new": len(new), "gone": len(gone)}, then=then)
+
+
+def _page_row(
+    source: SourceRow, page: LibraryPage, before: DocumentInfo | None
+) -> tuple[DocumentRow, ContentRow | None]:
+    digest = hashlib.sha256(page.text.encode("utf-8", "replace")).hexdigest()
+    row = DocumentRow(
+        id=before.id if before else new_id(),
+        tenant=source.tenant,
+        collection=source.collection,
+        source=source.id,
+        uri=page.uri,
+        title=page.title,
+        language="markdown",
+        tags=source.tags,
+        content_hash=digest,
+        size=len(page.text.encode("utf-8", "replace")),
+    )
+    if before is not None and before.content_hash == digest:
+        shared = before.pending or before.content
+        if shared is not None:
+            return replace(row, pending=shared), None
+    new = content_id(row.id, digest)
+    return replace(row, pending=new), ContentRow(new, source.tenant, source.collection, page.text)
+
+
+def _is_there(row: DocumentRow, before: DocumentInfo | None) -> bool:
+    return before is not None and before.is_searchable and before.content == row.pending

@@ -1,0 +1,113 @@
+"""`content.ingest`, `content.update` and `content.delete`: texts that somebody hands in."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+from windrow.pipelines.knowledge.context import Item, Knowledge, get_source, source_id
+from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.pipelines.knowledge.items import ContentPayload
+from windrow.queue.documents import (
+    ContentRow,
+    DocumentInfo,
+    DocumentRow,
+    SourceRow,
+    content_id,
+)
+from windrow.queue.ids import new_id
+from windrow.queue.job import Job
+from windrow.queue.outcome import Done
+
+TITLE_CHARACTERS: Final = 80
+_MARKS: Final = re.compile(r"^[#>*\-\s]+")
+
+
+async def keep_note(knowledge: Knowledge, job: Job, payload: ContentPayload) -> Done:
+    item = Item.of(job)
+    source = await _source(knowledge, item, payload)
+    before = await _find(knowledge, item, source, payload)
+    if not payload.content.strip():
+        return Done({"dropped": "there is nothing in it"})
+    digest = hashlib.sha256(payload.content.encode("utf-8", "replace")).hexdigest()
+    if before is not None and before.content_hash == digest and before.is_searchable:
+        return Done({"document": before.id, "unchanged": True})
+    id = before.id if before else new_id()
+    content = content_id(id, digest)
+    row = DocumentRow(
+        id=id,
+        tenant=item.tenant,
+        collection=source.collection,
+        source=source.id,
+        uri=before.uri if before else _uri(payload.content),
+        title=payload.title or title_of(payload.content),
+        language="markdown",
+        tags=tuple(dict.fromkeys([*source.tags, *_tags(payload)])),
+        metadata={"source_type": payload.source_type},
+        content_hash=digest,
+        pending=content,
+        size=len(payload.content.encode("utf-8", "replace")),
+        dated_at=job.created_at,
+    )
+    text = ContentRow(content, item.tenant, source.collection, payload.content)
+    await knowledge.queue.store.put_documents([row], [text])
+    then = write_jobs([content], tenant=item.tenant, priority=item.priority)
+    return Done({"document": id, "content": content}, then=then)
+
+
+async def drop_note(knowledge: Knowledge, job: Job, payload: ContentPayload) -> Done:
+    item = Item.of(job)
+    source = await _source(knowledge, item, payload)
+    before = await _find(knowledge, item, source, payload)
+    if before is None:
+        return Done({"dropped": "there is no such note"})
+    await knowledge.queue.store.delete_documents([before.id])
+    return Done({"deleted": 1})
+
+
+def title_of(text: str) -> str:
+    """The beginning of the first line that says something."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    line = _MARKS.sub("", first).strip()
+    if len(line) <= TITLE_CHARACTERS:
+        return line
+    return line[:TITLE_CHARACTERS].rsplit(" ", 1)[0] + "…"
+
+
+async def _source(knowledge: Knowledge, item: Item, payload: ContentPayload) -> SourceRow:
+    """Notes from one place are one source, by its name."""
+    if payload.source is not None:
+        named = await get_source(knowledge, item, payload.source)
+        if named is not None:
+            return named
+    uri = f"note:{item.collection}/{payload.source_type}"
+    id = payload.source or source_id(uri)
+    known = await get_source(knowledge, item, id)
+    if known is not None:
+        return known
+    row = SourceRow(item.tenant, id, item.collection, "note", uri, title=payload.source_type)
+    await knowledge.queue.store.put_sources([row])
+    return row
+
+
+async def _find(
+    knowledge: Knowledge, item: Item, source: SourceRow, payload: ContentPayload
+) -> DocumentInfo | None:
+    """The note as it is known: the one that was named, or the one with this text."""
+    store = knowledge.queue.store
+    if payload.document_id is not None:
+        found = await store.get_documents([payload.document_id])
+    else:
+        found = await store.find_documents(
+            item.tenant, source.collection, source.id, [_uri(payload.content)]
+        )
+    return next((one for one in found if (one.tenant or "") == (item.tenant or "")), None)
+
+
+def _uri(text: str) -> str:
+    return f"note:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+def _tags(payload: ContentPayload) -> list[str]:
+    return [tag for tag in (payload.main_tag, payload.full_tag) if tag]

@@ -1,0 +1,83 @@
+"""`delete_document.delete` and `delete_tenant.delete`: somebody wants it gone."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Final
+
+from windrow.errors import InvalidJob
+from windrow.ingest.files.names import to_normal_path
+from windrow.pipelines.knowledge.context import (
+    Item,
+    Knowledge,
+    branch_of,
+    enclosing,
+    sources_of,
+    uri_below,
+)
+from windrow.pipelines.knowledge.items import DeleteDocumentPayload, DeleteTenantPayload
+from windrow.queue.documents import DocumentInfo
+from windrow.queue.job import LIVE, Job, JobState
+from windrow.queue.outcome import Done, Outcome, Snooze
+
+RUNNING_SECONDS: Final = 1.0  # before another look whether a tenant's running jobs have ended
+PAGE: Final = 1000
+
+
+async def delete_document(knowledge: Knowledge, job: Job, payload: DeleteDocumentPayload) -> Done:
+    """Its chunks are known by it: `point_ids` are not needed."""
+    item = Item.of(job)
+    found = await _find(knowledge, item, payload.document_id)
+    if not found:
+        return Done({"dropped": f"there is no document {payload.document_id}"})
+    await knowledge.queue.store.delete_documents([document.id for document in found])
+    return Done({"deleted": len(found)})
+
+
+async def delete_tenant(knowledge: Knowledge, job: Job, payload: DeleteTenantPayload) -> Outcome:
+    """Everything of a tenant: first its work, then, when nothing of it runs any more, its rows."""
+    tenant = payload.tenant_id_to_delete
+    if not tenant:
+        raise InvalidJob("tenant_id_to_delete is empty")
+    if job.tenant not in (None, "", tenant):
+        raise InvalidJob(f"a job of tenant {job.tenant} cannot delete tenant {tenant}")
+    cancelled = await _cancel(knowledge, job, tenant)
+    if await _is_running(knowledge, job, tenant):
+        return Snooze(RUNNING_SECONDS)
+    deleted = await knowledge.queue.store.delete_tenant(tenant)
+    return Done({"deleted": deleted, "cancelled": cancelled})
+
+
+async def _find(knowledge: Knowledge, item: Item, named: str) -> list[DocumentInfo]:
+    """A document by its id, or by the path of its file."""
+    store = knowledge.queue.store
+    try:
+        found = await store.get_documents([str(uuid.UUID(named))])
+    except ValueError:
+        path = to_normal_path(named)
+        source = enclosing(await sources_of(knowledge, item), path)
+        if source is None:
+            return []
+        uri = uri_below(source, path)
+        at = await store.find_documents(source.tenant, source.collection, source.id, [uri])
+        branch = await asyncio.to_thread(branch_of, path, item.branch)
+        found = [document for document in at if document.branch == branch]
+    return [document for document in found if (document.tenant or "") == (item.tenant or "")]
+
+
+async def _cancel(knowledge: Knowledge, job: Job, tenant: str) -> int:
+    """Cancel all that waits or runs for a tenant, but for the job that does this."""
+    queue = knowledge.queue
+    cancelled, after = 0, None
+    while page := await queue.list(tenant=tenant, state=list(LIVE), after=after, limit=PAGE):
+        after = page[-1].id
+        ids = [one.id for one in page if one.id != job.id]
+        changes = await queue.store.cancel_jobs(ids, f"tenant {tenant} is deleted")
+        cancelled += sum(1 for one in changes.values() if one.before and not one.is_refused)
+    return cancelled
+
+
+async def _is_running(knowledge: Knowledge, job: Job, tenant: str) -> bool:
+    running = await knowledge.queue.list(tenant=tenant, state=JobState.ACTIVE, limit=2)
+    return any(one.id != job.id for one in running)

@@ -1,0 +1,51 @@
+"""Sites as sources: their crawls, whose pages become documents when they are scraped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from windrow.ingest.options import ScrapeOptions
+from windrow.ingest.web.scope import CrawlOptions
+from windrow.pipelines.web.payloads import (
+    CRAWL,
+    KICKOFF_PRIORITY,
+    NO_TEAM,
+    CrawlPayload,
+    FeedPayload,
+    to_json,
+)
+from windrow.pipelines.web.payloads import QUEUE as WEB_QUEUE
+from windrow.queue.documents import SourceRow
+from windrow.queue.ids import new_id
+from windrow.queue.job import NewJob
+
+# Pages are kept, and asked for with what was kept: one that has not changed is not sent again.
+CONDITIONAL: Final = {"maxAge": 0}
+
+
+def crawl_job(
+    source: SourceRow,
+    options: Mapping[str, Any],
+    scrape_options: Mapping[str, Any] | None = None,
+    *,
+    priority: int = KICKOFF_PRIORITY,
+) -> NewJob:
+    """A crawl of a source's address, whose pages become its documents. Raises InvalidOptions."""
+    crawl_id = new_id()
+    payload = CrawlPayload(
+        url=source.uri,
+        crawl_id=crawl_id,
+        team_id=source.tenant or NO_TEAM,
+        crawler_options=CrawlOptions.parse(dict(options)),
+        scrape_options=ScrapeOptions.parse({**CONDITIONAL, **(scrape_options or {})}),
+        feed=FeedPayload(collection=source.collection, source=source.id, tags=source.tags),
+    )
+    return NewJob(
+        CRAWL,
+        to_json(payload),
+        queue=WEB_QUEUE,
+        priority=priority,
+        tenant=source.tenant,
+        id=crawl_id,
+    )

@@ -1,0 +1,133 @@
+"""Pages become documents of a source, when their crawl was begun for one.
+
+The rows are written before the page's job is completed, as running again writes the same; what the
+index is to do is enqueued by the completion.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Final
+
+from windrow.errors import GroupNotFound
+from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.pipelines.web.payloads import CrawlPayload, FeedPayload, PagePayload
+from windrow.pipelines.web.scraping import Scraped
+from windrow.queue.documents import (
+    ContentRow,
+    DocumentInfo,
+    DocumentRow,
+    Place,
+    SourceNote,
+    content_id,
+)
+from windrow.queue.ids import new_id
+from windrow.queue.job import Job, JobState, NewJob
+from windrow.queue.queue import Queue
+from windrow.queue.store import Store
+
+GONE: Final = frozenset({404, 410})
+PAGE: Final = 1000
+
+
+async def feed_page(
+    store: Store, job: Job, payload: PagePayload, feed: FeedPayload, scraped: Scraped
+) -> list[NewJob]:
+    """Keep a page as a document; the jobs that make it searchable."""
+    document = scraped.document
+    uri = document.metadata.url or payload.url
+    found = await store.find_documents(job.tenant, feed.collection, feed.source, [uri])
+    before = found[0] if found else None
+    status = document.metadata.status_code
+    if status in GONE:
+        if before is not None:
+            await store.delete_documents([before.id])
+        return []
+    text = document.markdown or ""
+    if status >= 400 or not text.strip():
+        return []  # what was there before is better than this
+    row, content = _row(job, payload, feed, scraped, uri, text, before)
+    await store.put_documents([row], [] if content is None else [content])
+    if before is not None and before.is_searchable and before.content == row.pending:
+        return []
+    return write_jobs([row.pending or ""], tenant=job.tenant, priority=job.priority)
+
+
+async def end_feed(queue: Queue, job: Job, crawl_id: str, feed: FeedPayload) -> None:
+    """A crawl has ended: note it of its source, and forget pages that it has not met, if it would
+    have."""
+    store = queue.store
+    await store.put_sources([SourceNote(job.tenant, feed.source)])
+    if not await _has_seen_all(queue, crawl_id):
+        return
+    gone: list[str] = []
+    after: Place | None = None
+    while page := await store.list_documents(
+        job.tenant, feed.collection, feed.source, after=after, limit=PAGE
+    ):
+        gone += [one.id for one in page if one.metadata.get("crawl") != crawl_id]
+        after = Place(page[-1].source, page[-1].uri, page[-1].branch)
+    if gone:
+        await store.delete_documents(gone)
+
+
+async def _has_seen_all(queue: Queue, crawl_id: str) -> bool:
+    """Not a crawl that was cancelled, stopped at its limit, or met pages that did not answer."""
+    try:
+        group = await queue.group(crawl_id)
+    except GroupNotFound:
+        return False
+    root = (await queue.get_many([crawl_id])).get(crawl_id)
+    failed = group.counts.get(JobState.FAILED, 0)
+    completed = group.counts.get(JobState.COMPLETED, 0)
+    if root is None or group.state != "completed" or failed or not completed:
+        return False
+    options = root.payload.get("crawlerOptions")
+    if options is None:
+        return False  # a batch names its pages
+    limit = CrawlPayload(url="", crawl_id="").crawler_options.limit
+    return bool(group.members < options.get("limit", limit))
+
+
+def _row(
+    job: Job,
+    payload: PagePayload,
+    feed: FeedPayload,
+    scraped: Scraped,
+    uri: str,
+    text: str,
+    before: DocumentInfo | None,
+) -> tuple[DocumentRow, ContentRow | None]:
+    metadata = scraped.document.metadata
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    id = before.id if before else new_id()
+    shared = None
+    if before is not None and before.content_hash == digest:
+        shared = before.pending or before.content
+    pending = shared or content_id(id, digest)
+    row = DocumentRow(
+        id=id,
+        tenant=job.tenant,
+        collection=feed.collection,
+        source=feed.source,
+        uri=uri,
+        title=scraped.document.title or uri,
+        language=metadata.language or "",
+        tags=feed.tags,
+        metadata={"crawl": payload.crawl_id, "description": metadata.description},
+        content_hash=digest,
+        pending=pending,
+        size=len(text.encode("utf-8", "replace")),
+        dated_at=_dated(metadata.modified_time or metadata.published_time),
+    )
+    content = None if shared else ContentRow(pending, job.tenant, feed.collection, text)
+    return row, content
+
+
+def _dated(said: str | None) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(said or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.astimezone()
