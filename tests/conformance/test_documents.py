@@ -317,5 +317,8 @@ async def test_contents_that_a_space_lacks_are_listed_in_pages(store: Store) -> 
     assert await store.list_contents("acme", "docs", space="new", after=ids[2]) == ids[3:]
     await store.forget_spaces(ids=ids[:1])
     assert await store.list_contents("acme", "docs", space="new") == ids
+    await store.note_contents([Written(ids[4], 3, "new")])
+    assert await store.list_contents("acme", "docs", space="new") == ids[:4]
+    assert {one.pending for one in await store.find_naming(ids[4:])} == {ids[4]}, "not switched"
     await store.forget_spaces("acme", "docs")
     assert {one.space for one in await store.get_contents(ids)} == {None}

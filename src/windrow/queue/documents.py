@@ -197,6 +197,10 @@ def switch_steps(written: Sequence[Written]) -> Steps:
     return [("drop_switched", given), ("switch_documents", given), ("note_written", given)]
 
 
+def note_steps(written: Sequence[Written]) -> Steps:
+    return [("note_written", {"rows": _rows(written, "contents")})]
+
+
 def source_steps(rows: Sequence[SourceRow | SourceNote]) -> Steps:
     described = [row for row in rows if isinstance(row, SourceRow)]
     noted = [row for row in rows if isinstance(row, SourceNote)]

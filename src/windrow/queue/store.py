@@ -511,7 +511,8 @@ class DocumentStore(Protocol):
     ) -> None:
         """Make documents, or change those that are at the same places: they keep their ids, and are
         found by what they were found by until `switch_contents`. One without anything pending is
-        found no more."""
+        found no more. Contents are given along, also those that are likely to be there: these are
+        left as they are."""
         ...
 
     async def find_documents(
@@ -576,6 +577,10 @@ class DocumentStore(Protocol):
     async def switch_contents(self, written: Sequence[Written]) -> None:
         """The index has these contents: documents for which they are pending are found by them from
         now on, and what those were found by before is dropped."""
+        ...
+
+    async def note_contents(self, written: Sequence[Written]) -> None:
+        """Say where contents were written to, without switching any document."""
         ...
 
     async def find_dropped(self, limit: int = 1000) -> list[Dropped]:

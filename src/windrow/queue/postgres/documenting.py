@@ -23,6 +23,7 @@ from windrow.queue.documents import (
     Steps,
     Written,
     move_values,
+    note_steps,
     put_steps,
     source_steps,
     switch_steps,
@@ -199,6 +200,9 @@ class Documenting(Verbs):
 
     async def switch_contents(self, written: Sequence[Written]) -> None:
         await self._step(switch_steps(written), None)
+
+    async def note_contents(self, written: Sequence[Written]) -> None:
+        await self._step(note_steps(written), None)
 
     async def find_dropped(self, limit: int = 1000) -> list[Dropped]:
         return [

@@ -22,6 +22,7 @@ from windrow.queue.documents import (
     SourceRow,
     Steps,
     Written,
+    note_steps,
     put_steps,
     source_steps,
     switch_steps,
@@ -159,6 +160,9 @@ class DocumentVerbs(ABC):
 
     async def switch_contents(self, written: Sequence[Written]) -> None:
         await self._step(switch_steps(written), None)
+
+    async def note_contents(self, written: Sequence[Written]) -> None:
+        await self._step(note_steps(written), None)
 
     async def find_dropped(self, limit: int = 1000) -> list[Dropped]:
         return await self._read(lambda work: documenting.find_dropped(work, limit))

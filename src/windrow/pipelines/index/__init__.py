@@ -1,0 +1,1 @@
+"""Documents become searchable: contents are written to the index, switched to, removed."""

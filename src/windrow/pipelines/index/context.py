@@ -1,0 +1,84 @@
+"""What the handlers of the index share: the queue, the index, and embedders by their models."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from windrow.index.home import Index, Space
+from windrow.index.spaces import space_name
+from windrow.queue.documents import Collection
+from windrow.queue.queue import Queue
+
+
+class Embedder(Protocol):
+    """What is needed of an embedder: see `windrow.index.embed`."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> Any: ...
+
+
+class Chunk(Protocol):
+    """A part of a text, as `windrow.index.chunk` cuts it."""
+
+    @property
+    def ordinal(self) -> int: ...
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+    @property
+    def headings(self) -> tuple[str, ...]: ...
+
+    @property
+    def text(self) -> str: ...
+
+    def in_context(self, title: str = "") -> str: ...
+
+
+# A text and its language become chunks; takes time.
+Cut = Callable[[str, str], Sequence[Chunk]]
+# The embedder of a model; None: the one that new collections get. None if it cannot be had.
+FindEmbedder = Callable[[str | None], Awaitable[Embedder | None]]
+
+
+@dataclass(slots=True)
+class Indexing:
+    queue: Queue
+    index: Index
+    find_embedder: FindEmbedder
+    cut: Cut
+
+    async def collection(self, tenant: str | None, name: str) -> Collection:
+        """As it is now; made with the model of now if there is none yet."""
+        store = self.queue.store
+        for found in await store.list_collections(tenant or "", name):
+            return found
+        embedder = await self.find_embedder(None)
+        assert embedder is not None, "new collections always have an embedder"
+        return await store.ensure_collection(tenant, name, embedder.model, embedder.dimension)
+
+
+def space_of(collection: Collection) -> Space:
+    """Where searches of a collection look."""
+    name = space_name(collection.embedder, collection.dimension, collection.generation)
+    return Space(name, collection.dimension)
+
+
+def next_space_of(collection: Collection) -> Space | None:
+    """Where the generation is that is being built, if one is."""
+    if collection.next_generation is None or collection.next_dimension is None:
+        return None
+    name = space_name(
+        collection.next_embedder or "", collection.next_dimension, collection.next_generation
+    )
+    return Space(name, collection.next_dimension)

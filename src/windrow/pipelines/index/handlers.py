@@ -1,0 +1,72 @@
+"""`index_handlers`: the handlers of the index, for the worker that has it open."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from windrow.pipelines.index.building import build, switch
+from windrow.pipelines.index.context import Indexing
+from windrow.pipelines.index.payloads import (
+    BUILD,
+    QUEUE,
+    SWITCH,
+    TIDY,
+    WRITE,
+    BuildPayload,
+    SwitchPayload,
+    WritePayload,
+)
+from windrow.pipelines.index.tidying import tidy
+from windrow.pipelines.index.writing import write
+from windrow.queue.job import Job
+from windrow.queue.outcome import Done
+from windrow.worker.registry import Handler, handler
+
+BATCH: Final = 64  # contents that are embedded and written together
+BATCH_SECONDS: Final = 0.02  # how long a batch waits to become full
+LEASE_SECONDS: Final = 120.0
+BACKOFF: Final = (1.0, 5.0, 30.0, 120.0)
+ATTEMPTS: Final = 5
+CRASHES: Final = 20  # nothing else ends the group of a generation whose jobs were given up
+
+
+def index_handlers(indexing: Indexing) -> list[Handler]:
+    @handler(
+        WRITE,
+        queue=QUEUE,
+        batch=BATCH,
+        batch_wait=BATCH_SECONDS,
+        lease=LEASE_SECONDS,
+        max_attempts=ATTEMPTS,
+        backoff=BACKOFF,
+    )
+    async def write_(jobs: list[Job], payloads: list[WritePayload]) -> list[Done]:
+        return await write(indexing, payloads)
+
+    @handler(TIDY, queue=QUEUE, lease=LEASE_SECONDS, max_attempts=ATTEMPTS, backoff=BACKOFF)
+    async def tidy_(job: Job) -> Done:
+        return await tidy(indexing)
+
+    @handler(
+        BUILD,
+        queue=QUEUE,
+        lease=LEASE_SECONDS,
+        max_attempts=ATTEMPTS,
+        max_crashes=CRASHES,
+        backoff=BACKOFF,
+    )
+    async def build_(job: Job, payload: BuildPayload) -> Done:
+        return await build(indexing, payload)
+
+    @handler(
+        SWITCH,
+        queue=QUEUE,
+        lease=LEASE_SECONDS,
+        max_attempts=ATTEMPTS,
+        max_crashes=CRASHES,
+        backoff=BACKOFF,
+    )
+    async def switch_(job: Job, payload: SwitchPayload) -> Done:
+        return await switch(indexing, payload)
+
+    return [write_, tidy_, build_, switch_]

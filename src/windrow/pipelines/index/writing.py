@@ -1,0 +1,218 @@
+"""`index.write`: contents become chunks, vectors and points, many of them at once; then documents
+are switched to them.
+
+Every step can be done again: points have the ids they had, and a switch that was done finds nothing
+left to switch. So a run that was killed, whenever it was, leaves the old content searchable or the
+new one, never half of it. A content is in the current space before documents are switched to it;
+the space of a generation that is being built comes after that, and if only this fails, only this
+is done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from windrow.errors import IndexUnavailable
+from windrow.index.home import Labels, Point, Space
+from windrow.pipelines.index.context import Chunk, Cut, Embedder, Indexing, next_space_of, space_of
+from windrow.pipelines.index.payloads import WritePayload
+from windrow.queue.documents import Collection, ContentInfo, DocumentInfo, Written
+from windrow.queue.outcome import Done
+
+EMBED_AT_ONCE: Final = 256
+WRITE_AT_ONCE: Final = 512
+
+
+@dataclass(slots=True)
+class Content:
+    """A content, the documents that name it, and what became of it."""
+
+    info: ContentInfo
+    documents: list[DocumentInfo]
+    chunks: Sequence[Chunk] | None = None
+
+    @property
+    def labels(self) -> Labels:
+        """Of all its documents; they are the same file in several branches."""
+        first = self.documents[0]
+        return Labels(
+            collection=first.collection,
+            source=first.source,
+            uri=first.uri,
+            tenant=first.tenant or "",
+            branches=tuple(sorted({one.branch for one in self.documents})),
+            language=first.language,
+            tags=tuple(sorted({tag for one in self.documents for tag in one.tags})),
+            date=None if first.dated_at is None else first.dated_at.timestamp(),
+            title=first.title,
+        )
+
+
+@dataclass(slots=True)
+class Timings:
+    """Seconds by step, of a whole batch."""
+
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _since: float = field(default_factory=time.perf_counter)
+
+    def ended(self, step: str) -> None:
+        now = time.perf_counter()
+        self.seconds[step] += now - self._since
+        self._since = now
+
+    def plain(self) -> dict[str, float]:
+        return {step: round(seconds, 4) for step, seconds in self.seconds.items()}
+
+
+async def write(indexing: Indexing, payloads: Sequence[WritePayload]) -> list[Done]:
+    timings = Timings()
+    found = await load(indexing, [payload.content for payload in payloads])
+    timings.ended("read")
+    for (tenant, name), contents in _by_collection(found.values()).items():
+        await _write_collection(
+            indexing, await indexing.collection(tenant, name), contents, timings
+        )
+    said = timings.plain()
+    return [Done(_told(found.get(payload.content), said, len(payloads))) for payload in payloads]
+
+
+async def load(indexing: Indexing, ids: Iterable[str]) -> dict[str, Content]:
+    """Those contents that are there and that documents name."""
+    store = indexing.queue.store
+    wanted = list(dict.fromkeys(ids))
+    infos = {info.id: info for info in await store.get_contents(wanted)}
+    naming: defaultdict[str, list[DocumentInfo]] = defaultdict(list)
+    for document in await store.find_naming(wanted):
+        for name in infos.keys() & {document.content, document.pending}:
+            naming[name].append(document)
+    return {i: Content(info, naming[i]) for i, info in infos.items() if naming[i]}
+
+
+async def _write_collection(
+    indexing: Indexing, collection: Collection, contents: Sequence[Content], timings: Timings
+) -> None:
+    current, following = space_of(collection), next_space_of(collection)
+    embedder = await indexing.find_embedder(collection.embedder)
+    if embedder is not None:
+        await _write_space(indexing, current, embedder, contents, following, timings)
+        await indexing.queue.store.switch_contents(
+            [Written(one.info.id, _count(one), current.name) for one in contents]
+        )
+        timings.ended("switch")
+    elif following is None:
+        raise IndexUnavailable(f"no embedder for the model {collection.embedder!r} is configured")
+    if following is not None:
+        await write_next(indexing, collection, contents, timings)
+
+
+async def write_next(
+    indexing: Indexing, collection: Collection, contents: Sequence[Content], timings: Timings
+) -> None:
+    """Write contents into the generation that is being built. Documents that wait for one which
+    only that has are switched when it is."""
+    space = next_space_of(collection)
+    embedder = await indexing.find_embedder(collection.next_embedder)
+    if space is None or embedder is None:
+        return
+    await _write_space(indexing, space, embedder, contents, None, timings)
+    await indexing.queue.store.note_contents(
+        [Written(one.info.id, _count(one), space.name) for one in contents]
+    )
+    timings.ended("switch")
+
+
+async def _write_space(
+    indexing: Indexing,
+    space: Space,
+    embedder: Embedder,
+    contents: Sequence[Content],
+    following: Space | None,
+    timings: Timings,
+) -> None:
+    """Contents that were written there get their labels anew, the others are embedded. What is in
+    the next space is in this one too."""
+    there = {space.name} | ({following.name} if following else set())
+    written = [one for one in contents if one.info.space in there]
+    new = [one for one in contents if one.info.space not in there]
+    await indexing.index.relabel(space, {one.info.id: one.labels for one in written})
+    timings.ended("label")
+    await asyncio.to_thread(_cut, new, indexing.cut)
+    timings.ended("chunk")
+    points = [(one, part) for one in new for part in one.chunks or ()]
+    for start in range(0, len(points), WRITE_AT_ONCE):
+        some = points[start : start + WRITE_AT_ONCE]
+        made = await _points(embedder, some, timings)
+        await indexing.index.write(space, made)
+        timings.ended("write")
+
+
+async def _points(
+    embedder: Embedder, some: Sequence[tuple[Content, Chunk]], timings: Timings
+) -> list[Point]:
+    labels = {one.info.id: one.labels for one, _ in some}
+    texts = [part.in_context(labels[one.info.id].title) for one, part in some]
+    points: list[Point] = []
+    for start in range(0, len(texts), EMBED_AT_ONCE):
+        vectors = await embedder.embed(texts[start : start + EMBED_AT_ONCE])
+        for (one, part), vector in zip(some[start:], vectors, strict=False):
+            points.append(
+                Point(
+                    content=one.info.id,
+                    ordinal=part.ordinal,
+                    vector=_floats(vector),
+                    text=part.text,
+                    labels=labels[one.info.id],
+                    headings=part.headings,
+                    start=part.start,
+                    end=part.end,
+                )
+            )
+    timings.ended("embed")
+    return points
+
+
+def _cut(contents: Iterable[Content], cut: Cut) -> None:
+    for one in contents:
+        if one.chunks is None:
+            one.chunks = cut(one.info.text, _language(one.documents[0]))
+
+
+def _language(document: DocumentInfo) -> str:
+    """How to cut it. What a web page says is the language of its readers: it is markdown."""
+    if document.uri.startswith(("http://", "https://")):
+        return "markdown"
+    return document.language or "markdown"
+
+
+def _floats(vector: Any) -> Sequence[float]:
+    floats: Sequence[float] = vector.tolist() if hasattr(vector, "tolist") else vector
+    return floats
+
+
+def _count(content: Content) -> int:
+    return content.info.chunks if content.chunks is None else len(content.chunks)
+
+
+def _by_collection(
+    contents: Iterable[Content],
+) -> dict[tuple[str | None, str], list[Content]]:
+    grouped: defaultdict[tuple[str | None, str], list[Content]] = defaultdict(list)
+    for one in contents:
+        grouped[one.info.tenant, one.info.collection].append(one)
+    return grouped
+
+
+def _told(content: Content | None, seconds: dict[str, float], batch: int) -> dict[str, object]:
+    if content is None:
+        return {"dropped": "no document names it any more"}
+    return {
+        "chunks": _count(content),
+        "embedded": content.chunks is not None,
+        "batch": batch,
+        "seconds": seconds,
+    }

@@ -1,0 +1,199 @@
+"""A search: the question is embedded, the index asked, what no document names left out.
+
+The index may have chunks of contents that are not shown: old ones that are not removed yet, new
+ones that are not switched to yet. So it is asked for more than is needed, and asked again only if
+too few are left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from windrow.index.home import Hit, Index, Mode, Query, Space
+from windrow.search.request import Found, SearchAnswer, SearchRequest
+from windrow.search.snippets import snippet
+
+MORE: Final = 3  # times as many as are wanted are asked for
+MOST_ASKED: Final = 3_000
+RERANKED: Final = 5  # times as many are looked at when they are put in another order
+NO_MODEL: Final = "The model of the collection is not configured: only words were looked for"
+
+
+class Document(Protocol):
+    """What is needed of a document."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def tenant(self) -> str | None: ...
+    @property
+    def collection(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def branch(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def language(self) -> str: ...
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+    @property
+    def content(self) -> str | None: ...
+    @property
+    def dated_at(self) -> datetime | None: ...
+
+
+class Embedder(Protocol):
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> Any: ...
+
+
+class Place(Protocol):
+    """A space to look in, with the model it was written with."""
+
+    @property
+    def space(self) -> Space: ...
+    @property
+    def model(self) -> str: ...
+
+
+# The spaces that the collections asked for are in.
+FindPlaces = Callable[[str | None, tuple[str, ...]], Awaitable[Sequence[Place]]]
+FindNamed = Callable[[Sequence[str], str | None], Awaitable[Sequence[Document]]]
+FindEmbedder = Callable[[str], Awaitable[Embedder | None]]
+# Takes a question and what was found, and gives it back in a better order.
+Rerank = Callable[[str, Sequence[Found]], Awaitable[Sequence[Found]]]
+
+
+class Searcher:
+    def __init__(
+        self,
+        index: Index,
+        find_places: FindPlaces,
+        find_named: FindNamed,
+        find_embedder: FindEmbedder,
+        rerank: Rerank | None = None,
+    ) -> None:
+        self._index = index
+        self._find_places = find_places
+        self._find_named = find_named
+        self._find_embedder = find_embedder
+        self._rerank = rerank
+
+    async def search(self, request: SearchRequest) -> SearchAnswer:
+        """Raises InvalidSearch, IndexUnavailable."""
+        request.check()
+        began = time.perf_counter()
+        reranks = request.rerank and self._rerank is not None
+        wanted = request.limit * (RERANKED if reranks else 1)
+        found: list[Found] = []
+        warning = None
+        for place in await self._find_places(request.tenant, request.collections):
+            mode, vector = await self._vector(request, place)
+            if mode != request.mode:
+                warning = NO_MODEL
+            if mode is not None:
+                found += await self._search(request, place.space, mode, vector, wanted)
+        found.sort(key=lambda one: -one.score)
+        if reranks and self._rerank is not None:
+            found = list(await self._rerank(request.query, found[:wanted]))
+        return SearchAnswer(
+            results=tuple(found[: request.limit]),
+            mode=request.mode,
+            seconds=time.perf_counter() - began,
+            is_reranked=reranks,
+            warning=warning,
+        )
+
+    async def _vector(
+        self, request: SearchRequest, place: Place
+    ) -> tuple[Mode | None, Sequence[float]]:
+        """The question as the space's model puts it. Without that model only words can be looked
+        for."""
+        if request.mode == "keyword":
+            return "keyword", ()
+        embedder = await self._find_embedder(place.model)
+        if embedder is None:
+            return ("keyword" if request.mode == "hybrid" else None), ()
+        [vector] = await embedder.embed([request.query], query=True)
+        return request.mode, vector.tolist() if hasattr(vector, "tolist") else vector
+
+    async def _search(
+        self,
+        request: SearchRequest,
+        space: Space,
+        mode: Mode,
+        vector: Sequence[float],
+        wanted: int,
+    ) -> list[Found]:
+        asked = wanted * MORE
+        while True:
+            query = Query(request.query, vector, mode, asked, request.filter())
+            hits = await self._index.search(space, query)
+            found = await self._shown(request, hits, wanted)
+            if len(found) >= wanted or len(hits) < asked or asked >= MOST_ASKED:
+                return found
+            asked = min(asked * 4, MOST_ASKED)
+
+    async def _shown(self, request: SearchRequest, hits: Sequence[Hit], wanted: int) -> list[Found]:
+        """Those that documents name now, of each document the best ones."""
+        contents = list(dict.fromkeys(hit.content for hit in hits))
+        named: defaultdict[str, list[Document]] = defaultdict(list)
+        for one in await self._find_named(contents, request.tenant) if contents else ():
+            named[one.content or ""].append(one)
+        shown: defaultdict[str, int] = defaultdict(int)
+        found: list[Found] = []
+        for hit in hits:
+            document = _best(named[hit.content], request)
+            if document is None or shown[document.id] >= request.per_document:
+                continue
+            shown[document.id] += 1
+            found.append(_found(hit, document, request.query))
+            if len(found) >= wanted:
+                break
+        return found
+
+
+def _best(documents: Sequence[Document], request: SearchRequest) -> Document | None:
+    """Of branches that share a content, the one that was asked for, or the first. What documents
+    say counts, not what the index was told last."""
+    for document in sorted(documents, key=lambda one: (one.branch, one.id)):
+        if request.branch is not None and document.branch != request.branch:
+            continue
+        if request.collections and document.collection not in request.collections:
+            continue
+        if request.sources and document.source not in request.sources:
+            continue
+        return document
+    return None
+
+
+def _found(hit: Hit, document: Document, query: str) -> Found:
+    shown, highlights = snippet(hit.text, query)
+    return Found(
+        document=document.id,
+        content=hit.content,
+        tenant=document.tenant,
+        collection=document.collection,
+        source=document.source,
+        uri=document.uri,
+        branch=document.branch,
+        title=document.title,
+        language=document.language,
+        tags=document.tags,
+        score=hit.score,
+        why=dict(hit.ranks),
+        headings=hit.headings,
+        start=hit.start,
+        end=hit.end,
+        text=hit.text,
+        snippet=shown,
+        highlights=highlights,
+        dated_at=None if document.dated_at is None else document.dated_at.timestamp(),
+    )

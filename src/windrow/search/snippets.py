@@ -1,0 +1,72 @@
+"""The part of a chunk that shows why it was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+WIDTH: Final = 300  # characters of a snippet
+_WORD: Final = re.compile(r"\w+")
+_SHORTEST_STEM: Final = 4
+
+
+def snippet(text: str, query: str, width: int = WIDTH) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The part of a text where most of the query's words are, and the places of these in it."""
+    places = _places(text, query)
+    start = _best_start(places, width)
+    begin, end = _widened(text, start, width)
+    shown = text[begin:end]
+    left = len(shown) - len(shown.lstrip())
+    shown = shown.strip()
+    offset = begin + left
+    inside = [(a - offset, b - offset) for a, b in places]
+    return shown, tuple((a, b) for a, b in inside if a >= 0 and b <= len(shown))
+
+
+def _places(text: str, query: str) -> list[tuple[int, int]]:
+    """Where words of the query are; the whole query where it stands as it is."""
+    exact = [
+        (match.start(), match.end())
+        for match in re.finditer(re.escape(query.strip()), text, re.IGNORECASE)
+    ]
+    if exact and len(query.split()) > 1:
+        return exact
+    stems = {_stem(word) for word in _WORD.findall(query)}
+    return [
+        (match.start(), match.end())
+        for match in _WORD.finditer(text)
+        if _stem(match[0]) in stems or any(_stem(part) in stems for part in match[0].split("_"))
+    ]
+
+
+def _stem(word: str) -> str:
+    """Crude, and enough to tell which words of a text are meant."""
+    plain = word.casefold()
+    for ending in ("ing", "ies", "es", "ed", "s"):
+        if plain.endswith(ending) and len(plain) - len(ending) >= _SHORTEST_STEM:
+            return plain[: -len(ending)]
+    return plain
+
+
+def _best_start(places: Sequence[tuple[int, int]], width: int) -> int:
+    """Where the window begins that has the most of them, the first of several."""
+    best, best_count = 0, 0
+    for number, (start, _) in enumerate(places):
+        count = sum(1 for _, end in places[number:] if end <= start + width)
+        if count > best_count:
+            best, best_count = start, count
+    return best
+
+
+def _widened(text: str, start: int, width: int) -> tuple[int, int]:
+    """A window from a little before the first word on, cut between words."""
+    begin = max(0, min(start - width // 4, len(text) - width))
+    end = min(len(text), begin + width)
+    if begin > 0:
+        space = text.find(" ", begin, begin + 30)
+        begin = space + 1 if 0 <= space < start else begin
+    if end < len(text):
+        space = text.rfind(" ", end - 30, end)
+        end = space if space > start else end
+    return begin, end

@@ -1,0 +1,119 @@
+"""Short ways to say what a test of indexing is about."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.index.words import DIMENSION, embed
+from windrow.index.home import Index, Space
+from windrow.pipelines.index.context import Indexing, space_of
+from windrow.pipelines.index.handlers import index_handlers
+from windrow.pipelines.index.tidying import tidy_job, write_job
+from windrow.queue.documents import ContentRow, DocumentRow, content_id
+from windrow.queue.ids import new_id
+from windrow.queue.queue import Queue
+from windrow.search.request import SearchAnswer, SearchRequest
+from windrow.search.searcher import Searcher
+from windrow.worker.worker import Worker
+
+
+@dataclass
+class Words:
+    """The embedder of `tests.index.words`, which counts what it embeds."""
+
+    model: str = "words"
+    dimension: int = DIMENSION
+    texts: list[str] = field(default_factory=list)
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> Any:
+        if not query:
+            self.texts += texts
+        return [embed(text)[: self.dimension] for text in texts]
+
+
+@dataclass(frozen=True)
+class Piece:
+    ordinal: int
+    start: int
+    end: int
+    text: str
+    headings: tuple[str, ...] = ()
+
+    def in_context(self, title: str = "") -> str:
+        return f"{title}\n{self.text}"
+
+
+def cut(text: str, language: str) -> list[Piece]:
+    """A chunk for each paragraph."""
+    found = re.finditer(r"[^\n]+", text)
+    return [Piece(n, m.start(), m.end(), m[0], ("Top",)) for n, m in enumerate(found)]
+
+
+@dataclass(frozen=True)
+class Place:
+    space: Space
+    model: str
+
+
+class Library:
+    """A queue, an index, and embedders by their models."""
+
+    def __init__(self, queue: Queue, index: Index) -> None:
+        self.queue = queue
+        self.index = index
+        self.embedders: dict[str, Words] = {"words": Words()}
+        self.default = "words"
+        self.indexing = Indexing(queue, index, self.find_embedder, cut)
+        self.searcher = Searcher(
+            index, self.find_places, queue.store.find_named, self.find_embedder
+        )
+
+    async def find_embedder(self, model: str | None) -> Words | None:
+        return self.embedders.get(model or self.default)
+
+    async def find_places(self, tenant: str | None, names: tuple[str, ...]) -> list[Place]:
+        found = await self.queue.store.list_collections(tenant)
+        places = {
+            space_of(one).name: Place(space_of(one), one.embedder)
+            for one in found
+            if not names or one.name in names
+        }
+        return list(places.values())
+
+    async def put(
+        self, uri: str, text: str, *, enqueue: bool = True, **fields: Any
+    ) -> tuple[str, str]:
+        """Ingest a text; the ids of its document and content."""
+        given: dict[str, Any] = {"tenant": None, "collection": "docs", "source": "s1"} | fields
+        store = self.queue.store
+        there = await store.find_documents(
+            given["tenant"], given["collection"], given["source"], [uri]
+        )
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        own = next((one for one in there if one.branch == given.get("branch", "")), None)
+        doc_id = own.id if own else new_id()
+        same = next((one for one in there if one.content_hash == digest), None)
+        content = (same and (same.pending or same.content)) or content_id(doc_id, digest)
+        row = DocumentRow(id=doc_id, uri=uri, content_hash=digest, pending=content, **given)
+        await store.put_documents([row], [ContentRow(content, row.tenant, row.collection, text)])
+        if enqueue:
+            await self.queue.enqueue_many([write_job(content, row.tenant)])
+        return doc_id, content
+
+    async def work(self) -> None:
+        handlers = index_handlers(self.indexing)
+        await Worker(self.queue, handlers, queues=["index"]).run(until_idle=True)
+
+    async def tidy(self) -> None:
+        await self.queue.enqueue_many([tidy_job()])
+        await self.work()
+
+    async def search(self, query: str, **fields: Any) -> SearchAnswer:
+        return await self.searcher.search(SearchRequest(query=query, **fields))
+
+    async def found(self, query: str, **fields: Any) -> list[str]:
+        return [one.uri for one in (await self.search(query, **fields)).results]

@@ -1,0 +1,177 @@
+"""From documents to what is found (N13, U10): written, switched, removed, shared, relabelled."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.indexing.helpers import Library
+from windrow.errors import IndexUnavailable, InvalidSearch
+from windrow.index.home import Space
+from windrow.pipelines.index.context import space_of
+from windrow.pipelines.index.tidying import write_job
+from windrow.queue.documents import Move
+from windrow.queue.job import JobState
+
+
+async def space(library: Library) -> Space:
+    [collection] = await library.queue.store.list_collections(None, "docs")
+    return space_of(collection)
+
+
+async def test_document_is_found_once_it_is_written_with_its_place_and_the_reason(
+    library: Library,
+) -> None:
+    text = "Intro line\nThe quick brown fox jumps over the lazy dog\nEnd"
+    doc_id, content = await library.put("a.md", text, title="Animals", tags=("x",))
+    await library.put("b.md", "Something else entirely")
+    assert await library.found("fox") == []
+
+    await library.work()
+
+    answer = await library.search("quick foxes")
+    best = answer.results[0]
+    assert (best.document, best.content, best.uri) == (doc_id, content, "a.md")
+    assert (best.title, best.tags, best.headings) == ("Animals", ("x",), ("Top",))
+    assert text[best.start : best.end] == best.text
+    assert best.why == {"semantic": 1, "keyword": 1}
+    assert [best.snippet[a:b] for a, b in best.highlights] == ["quick"]
+    assert answer.warning is None
+    jobs = await library.queue.list(kind="index.write")
+    results = [(await library.queue.get(job.id)).result for job in jobs]
+    assert {one["batch"] for one in results} == {2}, "both were embedded and written together"
+    assert set(results[0]["seconds"]) >= {"chunk", "embed", "write", "switch"}
+
+
+async def test_change_is_seen_whole_or_not_at_all_and_the_old_goes(library: Library) -> None:
+    _, old = await library.put("a.md", "apple one\napple two\napple three")
+    await library.work()
+    _, new = await library.put("a.md", "pear one\npear two")
+
+    assert await library.found("apple", mode="keyword") == ["a.md"]
+    assert await library.found("pear", mode="keyword") == []
+    await library.work()
+    assert await library.found("apple", mode="keyword") == []
+    assert await library.found("pear", mode="keyword") == ["a.md"]
+    assert await library.index.count(await space(library)) == 5, "the old ones are still there"
+
+    await library.tidy()
+    assert await library.index.count(await space(library)) == 2
+    assert [one.id for one in await library.queue.store.get_contents([old, new])] == [new]
+
+
+async def test_unchanged_content_and_content_of_branches_is_embedded_once(library: Library) -> None:
+    await library.put("a.py", "shared code", branch="main")
+    await library.work()
+    assert len(library.embedders["words"].texts) == 1
+
+    await library.put("a.py", "shared code", branch="main")
+    await library.put("a.py", "shared code", branch="dev")
+    await library.work()
+
+    assert len(library.embedders["words"].texts) == 1
+    assert await library.index.count(await space(library)) == 1
+    assert [one.branch for one in (await library.search("code", branch="dev")).results] == ["dev"]
+    assert await library.found("code") == ["a.py"], "one of them is enough"
+    assert await library.found("code", branch="other") == []
+
+
+async def test_rename_rewrites_labels_and_embeds_nothing(library: Library) -> None:
+    doc_id, _ = await library.put("old/a.py", "some code")
+    await library.work()
+    contents = await library.queue.store.move_documents([Move(doc_id, "new/a.py")])
+    await library.queue.enqueue_many([write_job(one, None) for one in contents])
+    assert await library.found("code") == ["new/a.py"], "documents say where they are"
+
+    await library.work()
+
+    assert await library.found("code", path="new/*") == ["new/a.py"]
+    assert await library.found("code", path="old/*") == []
+    assert len(library.embedders["words"].texts) == 1
+
+
+async def test_deleted_document_is_not_found_at_once_and_content_that_comes_back_is(
+    library: Library,
+) -> None:
+    doc_id, _ = await library.put("a.md", "apple")
+    await library.work()
+    await library.queue.store.delete_documents([doc_id])
+    assert await library.found("apple") == []
+
+    await library.put("a.md", "apple")
+    await library.tidy()
+
+    assert await library.found("apple") == ["a.md"]
+    assert await library.index.count(await space(library)) == 1
+
+
+async def test_failing_index_is_tried_again_and_the_old_content_stays(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await library.put("a.md", "apple")
+    await library.work()
+    _, new = await library.put("a.md", "pear")
+
+    async def away(*_: object) -> None:
+        raise IndexUnavailable
+
+    with monkeypatch.context() as patched:
+        patched.setattr(library.index, "write", away)
+        await library.work()
+    assert await library.found("apple", mode="keyword") == ["a.md"]
+    [job] = await library.queue.list(kind="index.write", state=[JobState.SCHEDULED, JobState.READY])
+    assert job.payload == {"content": new}
+    await library.queue.retry(job.id)
+    await library.work()
+    assert await library.found("pear", mode="keyword") == ["a.md"]
+
+
+async def test_results_are_one_per_document_unless_more_are_wanted(library: Library) -> None:
+    await library.put("a.md", "\n".join(f"apple number {n}" for n in range(20)))
+    await library.put("b.md", "one apple")
+    await library.work()
+
+    assert sorted(await library.found("apple", limit=5)) == ["a.md", "b.md"]
+    assert len(await library.found("apple", limit=10, per_document=3)) == 4
+
+
+async def test_search_asks_again_when_most_of_what_it_gets_is_not_shown(library: Library) -> None:
+    for n in range(8):
+        doc_id, _ = await library.put(f"{n}.md", "\n".join(["apple apple apple"] * 10))
+        await library.work()
+        await library.queue.store.delete_documents([doc_id])
+    await library.put("left.md", "an apple and many other words that make it less near")
+    await library.work()
+
+    assert await library.found("apple", limit=1) == ["left.md"]
+
+
+async def test_tenants_find_their_own(library: Library) -> None:
+    await library.put("a.md", "apple", tenant="acme")
+    await library.put("b.md", "apple", tenant="globex")
+    await library.put("c.md", "apple")
+    await library.work()
+
+    assert await library.found("apple", tenant="acme") == ["a.md"]
+    assert await library.found("apple", tenant="") == ["c.md"]
+    assert sorted(await library.found("apple")) == ["a.md", "b.md", "c.md"]
+
+
+async def test_what_cannot_be_searched_for_is_refused(library: Library) -> None:
+    for fields in ({"query": "  "}, {"query": "x", "limit": 0}, {"query": "x", "mode": "magic"}):
+        with pytest.raises(InvalidSearch):
+            await library.search(**fields)
+    assert await library.found("anything") == [], "there is no collection yet"
+
+
+async def test_reranker_puts_what_was_found_in_another_order(library: Library) -> None:
+    await library.put("a.md", "apple apple")
+    await library.put("b.md", "apple and a pear")
+    await library.work()
+
+    async def by_name(query: str, found: object) -> list[object]:
+        return sorted(found, key=lambda one: one.uri, reverse=True)  # type: ignore[call-overload]
+
+    library.searcher._rerank = by_name  # type: ignore[assignment]
+    answer = await library.search("apple", rerank=True)
+    assert [one.uri for one in answer.results] == ["b.md", "a.md"]
+    assert answer.is_reranked
