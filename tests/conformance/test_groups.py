@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -774,3 +775,27 @@ async def test_inserts_of_one_call_may_go_to_several_groups(store: Store) -> Non
     await store.insert_jobs([*rows, row()])
 
     assert [(await get_group(store, g.id)).pending for g in groups] == [4, 3, 3]
+
+
+async def test_members_are_listed_in_the_order_in_which_they_ended(
+    store: Store, clock: FakeClock
+) -> None:
+    group = (await make_group(store)).id
+    jobs = [await add(store, group=group) for _ in range(6)]
+    await add(store, "other", group=group)
+    running = {job.id: job for job in await claim(store, 7)}
+    order = [jobs[n] for n in (3, 0, 5, 1)]
+    for job_id in order:
+        clock.advance(1)
+        await complete(store, running[job_id])
+    await fail(store, running[jobs[2]])
+    await complete(store, next(job for job in running.values() if job.kind == "other"))
+    listed = partial(store.list_ended, group, "work", JobState.COMPLETED)
+
+    assert await listed() == order
+    assert await listed(skip=1, limit=2) == order[1:3]
+    assert await listed(after=order[0], limit=2) == order[1:3]
+    assert await listed(after=order[1], skip=1) == order[3:]
+    assert await listed(after=order[-1]) == []
+    assert await store.list_ended(group, "work", JobState.FAILED) == [jobs[2]]
+    assert await store.list_ended(UNKNOWN_ID, "work", JobState.COMPLETED) == []

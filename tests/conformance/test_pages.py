@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.builders import add_completed
 from windrow.queue.job import NewJob
-from windrow.queue.pages import PageRow, page_key
+from windrow.queue.pages import PageRow, page_key, page_site
 from windrow.queue.queue import Queue
 from windrow.queue.store import Store
 
@@ -89,3 +89,19 @@ async def test_pages_go_before_jobs_when_the_database_is_too_large(store: Store)
 
     assert await store.measure_pages() == 0
     assert job_id in await store.get_jobs([job_id])
+
+
+async def test_pages_of_a_site_and_its_subdomains_are_listed_for_their_tenant(store: Store) -> None:
+    own = ["http://example.org/b", "https://docs.example.org/", "https://example.org/a"]
+    others = ["https://example.org.evil.test/", "https://my-example.org/", "https://org/"]
+    for url in (*own, *others):
+        await store.keep_page(page(url, tenant="acme"))
+    await store.keep_page(page(own[0], tenant="acme", variant="w"))
+    await store.keep_page(page("https://example.org/nobodys"))
+    site = page_site("https://example.org/anything") or ""
+
+    assert site == "org.example."
+    assert await store.list_page_urls("acme", site, limit=10) == own
+    assert await store.list_page_urls("acme", site, limit=2) == own[:2]
+    assert await store.list_page_urls(None, site, limit=10) == ["https://example.org/nobodys"]
+    assert await store.list_page_urls("globex", site, limit=10) == []

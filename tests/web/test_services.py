@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -145,3 +146,40 @@ async def test_what_a_worker_remembers_has_an_end(
         assert shared.not_noted("one", "other", [f"{number}"]) == []
     assert len(shared._met) <= 3
     assert len(shared._noted) <= 5
+
+
+@pytest.mark.parametrize(
+    "url", ["mailto:me@example.org", "ftp://example.org/a", "javascript:void(0)", "data:,a"]
+)
+async def test_what_is_no_address_of_the_web_is_refused_with_its_reason(
+    queue: Queue, url: str
+) -> None:
+    for start in (web.start_scrape, web.start_crawl, web.start_map):
+        with pytest.raises(InvalidOptions, match="only http and https"):
+            await start(queue, url)
+    assert await queue.list() == []
+
+
+@pytest.mark.parametrize("url", ["localhost:8080/a", "example.org", " https://example.org/a:b "])
+async def test_address_may_leave_out_its_scheme(queue: Queue, url: str) -> None:
+    job = await web.start_scrape(queue, url)
+    assert job.payload["url"].startswith("https://")
+
+
+async def test_new_pages_come_once_and_in_the_order_in_which_they_were_done(
+    queue: Queue, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windrow.services.web.pages.PAGE", 3)
+    monkeypatch.setattr("windrow.services.web.pages.LOOK_BACK", timedelta(0))
+    site.page("/", links=[f"/{n}" for n in range(8)])
+    crawl_id = await crawl(queue, site, concurrency=1)
+    new = web.NewPages(queue, crawl_id)
+
+    pages = await new.read()
+    listed = [job async for job in web.iterate_pages(queue, crawl_id)]
+    assert [page.id for page in pages] == [job.id for job in listed]
+    times = [job.finished_at.timestamp() for job in listed if job.finished_at]
+    assert times == sorted(times)
+    assert len(pages) == 9
+    assert await new.read() == []
+    assert len(new._read) < 9, "those that none can come before are forgotten"

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -33,6 +34,17 @@ class PageRow:
     def bytes(self) -> int:
         """About what it takes in the database."""
         return len(self.body) + 2 * len(self.url) + ROW_BYTES
+
+    @property
+    def site(self) -> str | None:
+        return page_site(self.url)
+
+
+def page_site(url: str) -> str | None:
+    """What pages are found by that are of one site: of `https://docs.example.org/a` it is
+    `org.example.docs.`, so that those of a site and of its subdomains begin alike."""
+    host = urlsplit(url).hostname
+    return None if not host else "".join(f"{name}." for name in reversed(host.split(".")))
 
 
 def page_key(tenant: str | None, url: str, variant: str) -> bytes:

@@ -215,6 +215,20 @@ class JobAdmin(Protocol):
         """Newest first by id; `after` is the last id of the page before. No results or errors."""
         ...
 
+    async def list_ended(
+        self,
+        group_id: str,
+        kind: str,
+        state: JobState,
+        *,
+        after: str | None = None,
+        skip: int = 0,
+        limit: int = 100,
+    ) -> list[str]:
+        """Ids of the members of a group that ended so, the first to end first. `after` is the last
+        id of those before; so many after it are skipped."""
+        ...
+
     async def cancel_jobs(self, ids: Sequence[str], reason: str) -> dict[str, Change]:
         """Unclaimed and waiting ones become `cancelled`; active ones are told (`stop_as`). The root
         of a running group takes its group with it."""
@@ -435,6 +449,11 @@ class PageStore(Protocol):
         ...
 
     async def get_page(self, key: bytes) -> PageRow | None: ...
+
+    async def list_page_urls(self, tenant: str | None, site: str, limit: int) -> list[str]:
+        """The addresses of kept pages, each once: those of a tenant, of a site (`page_site`) and of
+        its subdomains."""
+        ...
 
     async def touch_page(self, key: bytes, fetched_at: datetime) -> None:
         """Say that a page was still the same then."""

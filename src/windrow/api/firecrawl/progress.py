@@ -17,8 +17,7 @@ from windrow.api.callers import Caller
 from windrow.api.errors import ApiError
 from windrow.errors import IllegalTransition, JobNotFound
 from windrow.queue.job import Job
-from windrow.services.web import Crawl, cancel_crawl, get_crawl, get_errors
-from windrow.services.web_pages import read_pages
+from windrow.services.web import Crawl, cancel_crawl, get_crawl, get_errors, list_pages
 
 PAGE: Final = 100
 MOST: Final = 1_000
@@ -60,7 +59,7 @@ async def answer_status(
     if crawl.status == "failed":
         return answer({"success": False, **describe(crawl), "error": crawl.error, "data": []})
     asked = min(limit or PAGE, MOST)
-    pages = _that_fit(await read_pages(caller.queue, crawl_id, skip=skip, limit=asked))
+    pages = _that_fit(await list_pages(caller.queue, crawl_id, skip=skip, limit=asked))
     body = {"success": True, **describe(crawl), "data": pages}
     if crawl.status == "scraping" or crawl.completed > skip + len(pages):
         query = {"skip": skip + len(pages)} | ({"limit": limit} if limit else {})

@@ -21,9 +21,7 @@ from windrow.api.errors import ApiError, to_api_error
 from windrow.api.firecrawl.progress import BATCHES, CRAWLS, Verb, describe, documents, find
 from windrow.errors import WindrowError
 from windrow.queue.ids import is_id, plain_id
-from windrow.queue.job import Job
-from windrow.services.web import Crawl
-from windrow.services.web_pages import read_pages
+from windrow.services.web import Crawl, NewPages
 
 router = APIRouter()
 
@@ -63,15 +61,14 @@ async def _serve(socket: WebSocket, verb: Verb, crawl_id: str) -> None:
 async def _watch(socket: WebSocket, caller: Caller, verb: Verb, crawl_id: str) -> None:
     # First how far it is, then the pages: of one that is over all are there.
     crawl = await find(caller, verb, crawl_id)
-    sent: set[str] = set()
-    pages = await _new_pages(caller, crawl_id, sent)
-    body = {"success": True, **describe(crawl), "data": documents(pages)}
+    pages = NewPages(caller.queue, crawl_id)
+    body = {"success": True, **describe(crawl), "data": documents(await pages.read())}
     await _send(socket, {"type": "catchup", "data": body})
     while crawl.status == "scraping":
         if await _is_left(socket):
             raise WebSocketDisconnect
         crawl = await find(caller, verb, crawl_id)
-        for document in documents(await _new_pages(caller, crawl_id, sent)):
+        for document in documents(await pages.read()):
             await _send(socket, {"type": "document", "data": document})
     await _send(socket, _end(crawl))
 
@@ -80,13 +77,6 @@ def _end(crawl: Crawl) -> dict[str, Any]:
     if crawl.status == "failed":
         return {"type": "error", "error": crawl.error}
     return {"type": "done"}  # without data: the documents would be there twice
-
-
-async def _new_pages(caller: Caller, crawl_id: str, sent: set[str]) -> list[Job]:
-    """Those that were not sent before; they count as sent now."""
-    pages = await read_pages(caller.queue, crawl_id, limit=None, without=sent)
-    sent.update(page.id for page in pages)
-    return pages
 
 
 async def _is_left(socket: WebSocket) -> bool:

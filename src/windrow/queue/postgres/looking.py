@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from windrow.queue.ids import is_id
 from windrow.queue.job import Job, JobError, JobState, Step
@@ -80,6 +80,29 @@ class Looking(Verbs):
             "is_running": True if states == (JobState.ACTIVE,) else None,
         }
         return [to_job(row) for row in await self._database.fetch_planned(sql("list_jobs"), values)]
+
+    async def list_ended(
+        self,
+        group_id: str,
+        kind: str,
+        state: JobState,
+        *,
+        after: str | None = None,
+        skip: int = 0,
+        limit: int = 100,
+    ) -> list[str]:
+        if not all(is_id(value) for value in (group_id, after) if value is not None):
+            return []
+        values: dict[str, Any] = {
+            "group_id": group_id,
+            "kind": kind,
+            "state": state.value,
+            "after": after,
+            "skip": skip,
+            "limit": limit,
+        }
+        rows = await self._database.fetch_planned(sql("list_ended"), values)
+        return [str(row["id"]) for row in rows]
 
     async def list_queues(self) -> list[QueueInfo]:
         counts: defaultdict[str, dict[JobState, int]] = defaultdict(dict)

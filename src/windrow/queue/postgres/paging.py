@@ -31,6 +31,10 @@ class Paging(Verbs):
             )
         return None
 
+    async def list_page_urls(self, tenant: str | None, site: str, limit: int) -> list[str]:
+        values = {"tenant": tenant, "site": site, "beyond": site[:-1] + "/", "limit": limit}
+        return [row["url"] for row in await self._run("list_page_urls", **values)]
+
     async def touch_page(self, key: bytes, fetched_at: datetime) -> None:
         await self._run("touch_page", key=key, fetched_at=fetched_at)
 
@@ -46,6 +50,7 @@ def _values(row: PageRow) -> dict[str, Any]:
     return {
         "key": row.key,
         "tenant": row.tenant,
+        "site": row.site,
         "url": row.url,
         "variant": row.variant,
         "etag": row.etag,

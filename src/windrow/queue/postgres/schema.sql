@@ -94,6 +94,8 @@ CREATE INDEX job_live_hold ON windrow.job_live (max_hold_seconds, run_at)
 
 CREATE INDEX job_finished_id ON windrow.job_finished (id);
 CREATE INDEX job_finished_group ON windrow.job_finished (group_id, id) WHERE group_id IS NOT NULL;
+CREATE INDEX job_finished_ended ON windrow.job_finished (group_id, finished_at, id)
+    WHERE group_id IS NOT NULL;
 CREATE INDEX job_finished_tenant ON windrow.job_finished (tenant, id) WHERE tenant IS NOT NULL;
 CREATE INDEX job_finished_unique ON windrow.job_finished (unique_key, id)
     WHERE unique_key IS NOT NULL;
@@ -204,11 +206,13 @@ CREATE TABLE windrow.page (
     last_modified text,
     fetched_at timestamptz NOT NULL,
     bytes integer NOT NULL,
-    body bytea NOT NULL
+    body bytea NOT NULL,
+    site text COLLATE "C"
 );
 ALTER TABLE windrow.page ALTER COLUMN body SET STORAGE EXTERNAL;
 
 CREATE INDEX page_by_age ON windrow.page (fetched_at, key) INCLUDE (bytes);
+CREATE INDEX page_by_site ON windrow.page (site, tenant, url) WHERE site IS NOT NULL;
 
 -- What jobs of a group note for whoever looks at it later, such as the pages that a crawl passed over.
 -- Written in the transaction that completes the job, each once, and gone with the group. There is no

@@ -92,6 +92,10 @@ def list_jobs(work: Work, wanted: JobFilter, after: str | None, limit: int) -> l
     return list(islice(newest_first, limit))
 
 
+def list_ended(work: Work, values: dict[str, Any]) -> list[str]:
+    return [job_id for (job_id,) in work.rows("list_ended", values)]
+
+
 def _parts(states: tuple[JobState, ...] | None) -> Iterator[tuple[str, str]]:
     """The tables to read, each with a condition on the state."""
     if states is None:

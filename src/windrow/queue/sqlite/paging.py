@@ -30,6 +30,11 @@ def get_page(work: Work, key: bytes) -> PageRow | None:
     return None
 
 
+def list_page_urls(work: Work, tenant: str | None, site: str, limit: int) -> list[str]:
+    values = {"tenant": tenant, "site": site, "beyond": site[:-1] + "/", "limit": limit}
+    return [url for (url,) in work.rows("list_page_urls", values)]
+
+
 def touch_page(work: Work, key: bytes, fetched_at: datetime) -> None:
     work.run("touch_page", {"key": key, "fetched_at": to_micros(fetched_at)})
 
@@ -47,6 +52,7 @@ def _values(row: PageRow) -> dict[str, Any]:
     return {
         "key": row.key,
         "tenant": row.tenant,
+        "site": row.site,
         "url": row.url,
         "variant": row.variant,
         "etag": row.etag,

@@ -169,6 +169,9 @@ CREATE TABLE windrow_job_finished (
   error TEXT
 , limit_keys TEXT, fair_key TEXT, max_hold_seconds INTEGER, place INTEGER);
 
+CREATE INDEX windrow_job_finished_ended ON windrow_job_finished (group_id, finished_at, id)
+  WHERE group_id IS NOT NULL;
+
 CREATE INDEX windrow_job_finished_expiry ON windrow_job_finished (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE INDEX windrow_job_finished_group ON windrow_job_finished (group_id, id) WHERE group_id IS NOT NULL;
@@ -343,9 +346,11 @@ CREATE TABLE windrow_page (
   fetched_at INTEGER NOT NULL,
   bytes INTEGER NOT NULL,
   body BLOB NOT NULL
-);
+, site TEXT);
 
 CREATE INDEX windrow_page_by_age ON windrow_page (fetched_at, key, bytes);
+
+CREATE INDEX windrow_page_by_site ON windrow_page (site, tenant, url) WHERE site IS NOT NULL;
 
 CREATE TABLE windrow_queue (
   name TEXT PRIMARY KEY,

@@ -279,6 +279,26 @@ class SqliteStore(DocumentVerbs):
     ) -> list[Job]:
         return await self._read(lambda work: looking.list_jobs(work, wanted, after, limit))
 
+    async def list_ended(
+        self,
+        group_id: str,
+        kind: str,
+        state: JobState,
+        *,
+        after: str | None = None,
+        skip: int = 0,
+        limit: int = 100,
+    ) -> list[str]:
+        values: dict[str, Any] = {
+            "group_id": group_id,
+            "kind": kind,
+            "state": state.value,
+            "after": after,
+            "skip": skip,
+            "limit": limit,
+        }
+        return await self._read(lambda work: looking.list_ended(work, values))
+
     async def cancel_jobs(self, ids: Sequence[str], reason: str) -> dict[str, Change]:
         return await self._write(lambda work: changing.cancel_jobs(work, ids, reason))
 
@@ -445,6 +465,9 @@ class SqliteStore(DocumentVerbs):
 
     async def get_page(self, key: bytes) -> PageRow | None:
         return await self._read(lambda work: paging.get_page(work, key))
+
+    async def list_page_urls(self, tenant: str | None, site: str, limit: int) -> list[str]:
+        return await self._read(lambda work: paging.list_page_urls(work, tenant, site, limit))
 
     async def touch_page(self, key: bytes, fetched_at: datetime) -> None:
         await self._write(lambda work: paging.touch_page(work, key, fetched_at))

@@ -343,3 +343,37 @@ def test_a_copy_finds_what_it_needs_by_index(connection: Any, name: str) -> None
     assert index in {node.get("Index Name") for node in found}
     assert whole_scans(found) == []
     assert sorted_jobs(found) == []
+
+
+_MEMBERS = """
+    INSERT INTO windrow.job_finished (
+        id, queue, kind, state, priority, run_at, created_at, finished_at, expires_at, leaf,
+        max_attempts, max_crashes, group_id)
+    SELECT gen_random_uuid(), 'default', 'work', 'completed', 0, now(), now(),
+           now() - n * interval '1 s', 'infinity', 0, 1, 1, md5((n % 5)::text)::uuid
+      FROM generate_series(1, 10000) AS n
+"""
+
+
+@pytest.mark.parametrize("after", [None, UNKNOWN_ID])
+def test_members_that_ended_are_read_in_that_order(connection: Any, after: str | None) -> None:
+    values: dict[str, Any] = {
+        "group_id": "cfcd2084-95d5-65ef-66e7-dff9f98764da",
+        "kind": "work",
+    }
+    values |= {"state": "completed", "after": after, "skip": 0, "limit": 100}
+    with connection.transaction(force_rollback=True):
+        connection.execute(_MEMBERS)
+        connection.execute("ANALYZE windrow.job_finished")
+        connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        found = plan(connection, "list_ended", values)
+
+    [scan] = [
+        node
+        for node in found
+        if node.get("Relation Name") == "job_finished_kept"
+        and node.get("Alias", "").startswith("job")
+    ]
+    assert "finished_at" in scan["Index Name"]
+    assert ("finished_at" in scan["Index Cond"]) == (after is not None)
+    assert not any("Sort" in node["Node Type"] for node in found)

@@ -249,3 +249,17 @@ def test_a_copy_finds_what_it_needs_by_index(
 
     assert index in steps
     assert not re.search(r"SCAN windrow_(job_live|job_finished|job_group|copy_outbox)$", steps)
+
+
+def test_members_that_ended_are_read_in_that_order(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("list_ended"))
+
+    found = "windrow_job_finished_ended (group_id=? AND (finished_at,id)>(?,?))"
+    assert f"SEARCH j USING INDEX {found}" in steps
+    assert "TEMP B-TREE" not in steps
+
+
+def test_pages_of_a_site_are_found_by_it(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("list_page_urls"))
+
+    assert "windrow_page USING COVERING INDEX windrow_page_by_site (site>? AND site<?)" in steps

@@ -1,10 +1,10 @@
 -- Keep a page, in the place of an older version of it; one that is newer stays.
--- :key :tenant :url :variant :etag :last_modified :fetched_at :bytes :body
+-- :key :tenant :site :url :variant :etag :last_modified :fetched_at :bytes :body
 INSERT INTO windrow.page AS kept
-       (key, tenant, url, variant, etag, last_modified, fetched_at, bytes, body)
-VALUES (:key::bytea, :tenant::text, :url::text, :variant::text, :etag::text, :last_modified::text,
-        :fetched_at::timestamptz, :bytes::integer, :body::bytea)
+       (key, tenant, site, url, variant, etag, last_modified, fetched_at, bytes, body)
+VALUES (:key::bytea, :tenant::text, :site::text, :url::text, :variant::text, :etag::text,
+        :last_modified::text, :fetched_at::timestamptz, :bytes::integer, :body::bytea)
 ON CONFLICT (key) DO UPDATE SET
-    etag = excluded.etag, last_modified = excluded.last_modified, fetched_at = excluded.fetched_at,
-    bytes = excluded.bytes, body = excluded.body
+    site = excluded.site, etag = excluded.etag, last_modified = excluded.last_modified,
+    fetched_at = excluded.fetched_at, bytes = excluded.bytes, body = excluded.body
  WHERE kept.fetched_at <= excluded.fetched_at

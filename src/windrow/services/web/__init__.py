@@ -1,0 +1,51 @@
+"""What people ask of the web, and what they are told of it."""
+
+from __future__ import annotations
+
+from windrow.services.web.crawls import (
+    Crawl,
+    CrawlErrors,
+    PageError,
+    cancel_crawl,
+    get_crawl,
+    get_errors,
+    list_crawls,
+    retry_failed,
+)
+from windrow.services.web.finding import get_scrape, why_failed
+from windrow.services.web.pages import NewPages, document_of, iterate_pages, list_pages
+from windrow.services.web.starting import (
+    StartedBatch,
+    map_site,
+    scrape_one,
+    start_batch,
+    start_crawl,
+    start_map,
+    start_scrape,
+    wait_or_cancel,
+)
+
+__all__ = [
+    "Crawl",
+    "CrawlErrors",
+    "NewPages",
+    "PageError",
+    "StartedBatch",
+    "cancel_crawl",
+    "document_of",
+    "get_crawl",
+    "get_errors",
+    "get_scrape",
+    "iterate_pages",
+    "list_crawls",
+    "list_pages",
+    "map_site",
+    "retry_failed",
+    "scrape_one",
+    "start_batch",
+    "start_crawl",
+    "start_map",
+    "start_scrape",
+    "wait_or_cancel",
+    "why_failed",
+]

@@ -1,0 +1,178 @@
+"""Crawls and batches: how far they are, what failed, how they are stopped and tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from windrow.errors import GroupNotFound, IllegalTransition
+from windrow.pipelines.web.context import crawl_key
+from windrow.pipelines.web.page import RACED
+from windrow.pipelines.web.payloads import BATCH, CRAWL, SCRAPE
+from windrow.pipelines.web.skipping import list_blocked
+from windrow.queue.job import Job, JobState
+from windrow.queue.queue import Queue
+from windrow.queue.records import Group
+from windrow.services.web.finding import find_root, why_failed
+
+CrawlStatus = Literal["scraping", "completed", "failed", "cancelled"]
+
+PAGE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """How far a crawl or a batch is."""
+
+    id: str
+    kind: str  # web.crawl or web.batch
+    url: str | None
+    status: CrawlStatus
+    completed: int
+    failed: int
+    pending: int  # pages that are known and have not ended
+    created_at: datetime
+    ended_at: datetime | None
+    code: str | None  # of the error
+    error: str | None  # why it could not begin
+    options: Mapping[str, Any]
+    tenant: str | None = None
+    expires_at: datetime | None = None  # once it has ended
+
+    @property
+    def total(self) -> int:
+        return self.completed + self.pending
+
+
+@dataclass(frozen=True, slots=True)
+class PageError:
+    """A page that could not be had."""
+
+    id: str
+    url: str
+    code: str | None
+    error: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlErrors:
+    errors: Sequence[PageError]
+    robots_blocked: Sequence[str]
+
+
+async def get_crawl(queue: Queue, crawl_id: str, *, tenant: str | None = None) -> Crawl:
+    """How far a crawl or batch is; with `tenant`, one of that tenant. Raises JobNotFound."""
+    root = await find_root(queue, crawl_id, tenant)
+    try:
+        group = await queue.group(crawl_id)
+    except GroupNotFound:
+        group = None  # its first job has not run yet
+    return _describe(root, group)
+
+
+async def list_crawls(
+    queue: Queue, *, tenant: str | None = None, after: str | None = None, limit: int = PAGE
+) -> list[Crawl]:
+    """Crawls and batches that have not ended, newest first."""
+    groups = await queue.groups(state="active", tenant=tenant, after=after, limit=limit)
+    roots = await queue.get_many([group.root for group in groups if group.root is not None])
+    return [
+        _describe(roots[group.root], group)
+        for group in groups
+        if group.root in roots and roots[group.root].kind in (CRAWL, BATCH)
+    ]
+
+
+async def get_errors(
+    queue: Queue, crawl_id: str, *, limit: int = 1000, tenant: str | None = None
+) -> CrawlErrors:
+    """The pages that could not be had, and those that robots.txt forbids. A page that only turned
+    out to be another one of the crawl is no error."""
+    await find_root(queue, crawl_id, tenant)
+    failed = await queue.list(group=crawl_id, kind=SCRAPE, state=JobState.FAILED, limit=limit)
+    errors = [_page_error(job) for job in failed]
+    return CrawlErrors(
+        [error for error in errors if error.code != RACED],
+        await list_blocked(queue, crawl_id, limit=limit),
+    )
+
+
+async def cancel_crawl(
+    queue: Queue, crawl_id: str, *, reason: str = "cancelled", tenant: str | None = None
+) -> Crawl:
+    """Stop a crawl or batch: what waits is cancelled, what runs is told. Raises IllegalTransition
+    if it has ended already."""
+    crawl = await get_crawl(queue, crawl_id, tenant=tenant)
+    if crawl.status != "scraping":
+        raise IllegalTransition(crawl_id, crawl.status, "cancelled")
+    await queue.cancel(crawl_id, reason=reason)
+    return await get_crawl(queue, crawl_id)
+
+
+async def retry_failed(queue: Queue, crawl_id: str) -> int:
+    """Run the failed pages of a crawl or batch again, and no others; how many. Those that turned
+    out to be other pages stay as they are."""
+    root = await find_root(queue, crawl_id)
+    await _limit_again(queue, root)
+    count = 0
+    after = None
+    while jobs := await queue.list(
+        group=crawl_id, kind=SCRAPE, state=JobState.FAILED, after=after, limit=PAGE
+    ):
+        after = jobs[-1].id
+        for job in jobs:
+            if _page_error(job).code != RACED:
+                await queue.retry(job.id)
+                count += 1
+    return count
+
+
+async def _limit_again(queue: Queue, root: Job) -> None:
+    """The limit of a crawl goes when it has ended."""
+    options = root.payload.get("crawlerOptions") or {}
+    most = options.get("maxConcurrency") or root.payload.get("maxConcurrency")
+    if delay := options.get("delay"):
+        await queue.set_limit(crawl_key(root.id), active=1, per_second=1 / delay, burst=1)
+    elif most:
+        await queue.set_limit(crawl_key(root.id), active=most)
+
+
+def _describe(root: Job, group: Group | None) -> Crawl:
+    counts = {} if group is None else group.counts
+    code, error = why_failed(root) if root.state is JobState.FAILED else (None, None)
+    return Crawl(
+        id=root.id,
+        kind=root.kind,
+        url=root.payload.get("url"),
+        status=_status(root, group),
+        completed=counts.get(JobState.COMPLETED, 0),
+        failed=counts.get(JobState.FAILED, 0),
+        pending=0 if group is None else group.pending,
+        created_at=root.created_at,
+        ended_at=root.finished_at if group is None else group.ended_at,
+        code=code,
+        error=error,
+        options=root.payload.get("crawlerOptions") or {},
+        tenant=root.tenant,
+        expires_at=root.expires_at,
+    )
+
+
+def _status(root: Job, group: Group | None) -> CrawlStatus:
+    if root.state is JobState.FAILED:
+        return "failed"
+    if root.state is JobState.CANCELLED or (group is not None and group.state == "cancelled"):
+        return "cancelled"
+    # A page that is tried again after the end does not begin the crawl anew.
+    is_over = root.state is JobState.COMPLETED and (group is None or not group.pending)
+    return "completed" if is_over else "scraping"
+
+
+def _page_error(job: Job) -> PageError:
+    code, error = why_failed(job)
+    return PageError(
+        id=job.id, url=job.payload.get("url", ""), code=code, error=error, at=job.finished_at
+    )

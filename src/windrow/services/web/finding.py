@@ -1,0 +1,40 @@
+"""Finding the jobs of the web by id, and telling why they failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from windrow.errors import JobNotFound
+from windrow.pipelines.web.payloads import BATCH, CRAWL, SCRAPE
+from windrow.queue.job import Job
+from windrow.queue.queue import Queue
+
+# As a job keeps it: the name of the error's class, its code, and the rest.
+_CODE: Final = re.compile(r"^(?:\w+: )?([A-Z][A-Z0-9_]{3,}): ")
+
+
+async def get_scrape(queue: Queue, scrape_id: str, *, tenant: str | None = None) -> Job:
+    """A page that was asked for, alone or as one of many. Raises JobNotFound."""
+    return await find(queue, scrape_id, (SCRAPE,), tenant)
+
+
+async def find_root(queue: Queue, crawl_id: str, tenant: str | None = None) -> Job:
+    """The first job of a crawl or batch. Raises JobNotFound."""
+    return await find(queue, crawl_id, (CRAWL, BATCH), tenant)
+
+
+async def find(queue: Queue, job_id: str, kinds: Sequence[str], tenant: str | None) -> Job:
+    """A job of these kinds. What another tenant has is not there."""
+    job = await queue.get(job_id)
+    if job.kind not in kinds or (tenant is not None and job.tenant != tenant):
+        raise JobNotFound(job_id)
+    return job
+
+
+def why_failed(job: Job) -> tuple[str | None, str]:
+    """The code and the words of why a job failed."""
+    message = job.error or ""
+    found = _CODE.match(message)
+    return (found[1], message[found.end() :]) if found else (None, message)

@@ -1,0 +1,257 @@
+"""What people ask of the web: a page, many pages, a site, the addresses of a site.
+
+Everything is a job: these functions enqueue it. Workers do the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from windrow.errors import (
+    DuplicateJob,
+    GroupEnded,
+    GroupNotFound,
+    IllegalTransition,
+    InvalidOptions,
+    WaitTimeout,
+)
+from windrow.ingest.options import ScrapeOptions
+from windrow.ingest.web.scope import CrawlOptions
+from windrow.ingest.web.urls import normalise
+from windrow.pipelines.web.batch import batch_jobs
+from windrow.pipelines.web.context import limit_keys
+from windrow.pipelines.web.mapping import MapOptions
+from windrow.pipelines.web.payloads import (
+    BATCH,
+    CRAWL,
+    KICKOFF_PRIORITY,
+    MAP,
+    NO_TEAM,
+    QUEUE,
+    SCRAPE,
+    SINGLE_PRIORITY,
+    BatchPayload,
+    CrawlPayload,
+    MapPayload,
+    PagePayload,
+    to_json,
+)
+from windrow.queue.ids import new_id
+from windrow.queue.job import Job, NewJob
+from windrow.queue.queue import Queue
+from windrow.services.web.finding import find
+
+# A batch is one job, whose payload has an end; longer lists are appended part by part.
+MOST_URLS: Final = 20_000
+# How long pages that are added to a batch wait for its first job to run.
+APPEND_SECONDS: Final = 10.0
+APPEND_WAIT: Final = 0.05
+# Where idempotency keys become the ids of batches.
+_IDEMPOTENCY: Final = uuid.UUID("5f0c6a4e-3a5c-5d0e-9d55-3b0e5e5f7a11")
+# `mailto:me@example.org` has one, `localhost:8080/a` and `example.org/a:b` have none.
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d+(?:[/?#]|$))")
+
+
+@dataclass(frozen=True, slots=True)
+class StartedBatch:
+    id: str
+    invalid_urls: Sequence[str]
+
+
+async def start_scrape(
+    queue: Queue, url: str, options: Mapping[str, Any] | None = None, *, tenant: str | None = None
+) -> Job:
+    """Have one page scraped; the result of the job is the document."""
+    address = _address(url)
+    payload = PagePayload(
+        url=address, scrape_options=ScrapeOptions.parse(options), team_id=tenant or NO_TEAM
+    )
+    return await queue.enqueue(
+        SCRAPE,
+        to_json(payload),
+        queue=QUEUE,
+        priority=SINGLE_PRIORITY,
+        tenant=tenant,
+        limits=limit_keys(address, tenant=tenant),
+    )
+
+
+async def scrape_one(
+    queue: Queue,
+    url: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    tenant: str | None = None,
+    timeout: float | None = None,
+) -> Job:
+    """Have one page scraped, and wait for it. Raises WaitTimeout; the job goes on."""
+    job = await start_scrape(queue, url, options, tenant=tenant)
+    return await queue.wait(job.id, timeout=timeout)
+
+
+async def wait_or_cancel(queue: Queue, job_id: str, *, timeout: float) -> Job:
+    """A job that has ended. When the time is up it is cancelled, as nobody waits for it any more,
+    and WaitTimeout is raised."""
+    try:
+        return await queue.wait(job_id, timeout=timeout)
+    except WaitTimeout:
+        try:
+            await queue.cancel(job_id, reason="nobody waits for it any more")
+        except IllegalTransition:
+            return await queue.get(job_id)  # it ended at the last moment
+        raise
+
+
+async def start_crawl(
+    queue: Queue,
+    url: str,
+    options: Mapping[str, Any] | None = None,
+    scrape_options: Mapping[str, Any] | None = None,
+    *,
+    tenant: str | None = None,
+) -> str:
+    """Have a site crawled; its id. Raises InvalidOptions, and then nothing is begun."""
+    crawl_id = new_id()
+    payload = CrawlPayload(
+        url=_address(url),
+        crawl_id=crawl_id,
+        team_id=tenant or NO_TEAM,
+        crawler_options=CrawlOptions.parse(options),
+        scrape_options=ScrapeOptions.parse(scrape_options),
+    )
+    await queue.enqueue(
+        CRAWL,
+        to_json(payload),
+        queue=QUEUE,
+        priority=KICKOFF_PRIORITY,
+        tenant=tenant,
+        id=crawl_id,
+    )
+    return crawl_id
+
+
+async def start_batch(
+    queue: Queue,
+    urls: Sequence[str],
+    scrape_options: Mapping[str, Any] | None = None,
+    *,
+    max_concurrency: int | None = None,
+    ignore_invalid: bool = True,
+    append_to: str | None = None,
+    tenant: str | None = None,
+    idempotency_key: str | None = None,
+) -> StartedBatch:
+    """Have these pages scraped, or add them to a batch that has not ended (`append_to`). With an
+    `idempotency_key` a second batch of the same tenant with that key raises DuplicateJob."""
+    valid, invalid = _sorted_out(urls, ignore_invalid)
+    if max_concurrency is not None and max_concurrency < 1:
+        raise InvalidOptions(f"maxConcurrency must be at least 1, not {max_concurrency}")
+    batch_id = append_to or _batch_id(idempotency_key, tenant)
+    payload = BatchPayload(
+        urls=tuple(valid),
+        crawl_id=batch_id,
+        team_id=tenant or NO_TEAM,
+        scrape_options=ScrapeOptions.parse(scrape_options),
+        max_concurrency=max_concurrency,
+    )
+    if append_to is not None:
+        await _append(queue, append_to, batch_jobs(payload, tenant), tenant)
+    else:
+        new = NewJob(
+            BATCH,
+            to_json(payload),
+            queue=QUEUE,
+            priority=KICKOFF_PRIORITY,
+            tenant=tenant,
+            id=batch_id,
+        )
+        [inserted] = await queue.enqueue_many([new])
+        if idempotency_key is not None and inserted.outcome == "existing":
+            raise DuplicateJob(idempotency_key, batch_id)
+    return StartedBatch(batch_id, invalid)
+
+
+async def start_map(
+    queue: Queue, url: str, options: Mapping[str, Any] | None = None, *, tenant: str | None = None
+) -> Job:
+    """Have the addresses of a site listed; the result of the job is `{"links": […]}`."""
+    payload = MapPayload(
+        url=_address(url),
+        team_id=tenant or NO_TEAM,
+        options=MapOptions.parse(options).to_wire(),
+    )
+    return await queue.enqueue(
+        MAP, to_json(payload), queue=QUEUE, priority=SINGLE_PRIORITY, tenant=tenant
+    )
+
+
+async def map_site(
+    queue: Queue,
+    url: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    tenant: str | None = None,
+    timeout: float | None = None,
+) -> Job:
+    """The same, and wait for it. Raises WaitTimeout; the job goes on."""
+    job = await start_map(queue, url, options, tenant=tenant)
+    return await queue.wait(job.id, timeout=timeout)
+
+
+async def _append(queue: Queue, batch_id: str, jobs: Sequence[NewJob], tenant: str | None) -> None:
+    """Add pages to a batch. Its group is made when its first job runs, which is waited for."""
+    give_up_at = time.monotonic() + APPEND_SECONDS
+    while True:
+        root = await find(queue, batch_id, (BATCH,), tenant)
+        try:
+            await queue.enqueue_many(jobs)
+        except GroupNotFound:
+            if root.is_finished:
+                raise GroupEnded(batch_id) from None
+            if time.monotonic() > give_up_at:
+                raise WaitTimeout(batch_id) from None
+            await asyncio.sleep(APPEND_WAIT)
+        else:
+            return
+
+
+def _batch_id(idempotency_key: str | None, tenant: str | None) -> str:
+    """The same for the same key, so that the second is refused by the database."""
+    if idempotency_key is None:
+        return new_id()
+    return str(uuid.uuid5(_IDEMPOTENCY, f"{tenant or ''}\n{idempotency_key}"))
+
+
+def _address(url: str) -> str:
+    """An address of the web; `example.org` is meant as one."""
+    scheme = _SCHEME.match(url.strip())
+    if scheme is not None and scheme[1].lower() not in ("http", "https"):
+        raise InvalidOptions(f"{url!r} is no address of the web: only http and https are fetched")
+    address = normalise(url if scheme else f"https://{url.strip()}")
+    if address is None:
+        raise InvalidOptions(f"{url!r} is no address of the web")
+    return address
+
+
+def _sorted_out(urls: Sequence[str], ignore_invalid: bool) -> tuple[list[str], list[str]]:
+    valid: dict[str, None] = {}
+    invalid = []
+    for url in urls:
+        address = normalise(url)
+        if address is None:
+            invalid.append(url)
+        else:
+            valid[address] = None
+    if invalid and not ignore_invalid:
+        raise InvalidOptions(f"no addresses of the web: {', '.join(map(repr, invalid[:5]))}")
+    if not valid:
+        raise InvalidOptions("No valid URLs provided")
+    if len(valid) > MOST_URLS:
+        raise InvalidOptions(f"{len(valid)} URLs at once; {MOST_URLS} are the most")
+    return list(valid), invalid
