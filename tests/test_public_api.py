@@ -91,6 +91,7 @@ def test_importing_windrow_loads_nothing_that_is_optional() -> None:
     optional = ["pytest", "django", "fastapi", "opentelemetry", "prometheus_client", "aio_pika"]
     optional += ["aiohttp", "brotli", "charset_normalizer", "cryptography"]  # heavy
     optional += ["selectolax", "html_to_markdown", "kreuzberg"]
+    optional += ["numpy", "semantic_text_splitter", "tokenizers", "tree_sitter", "wordllama"]
     code = (
         f"import sys, windrow, windrow.testing; print([m for m in {optional} if m in sys.modules])"
     )

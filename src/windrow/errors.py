@@ -21,6 +21,9 @@
     ├─ SearchError
     │  ├─ InvalidSearch                   bad input; nothing was looked for
     │  └─ IndexUnavailable *              it cannot be opened or does not answer
+    ├─ EmbeddingError
+    │  ├─ EmbedderUnavailable *           does not answer, or not to us; no fault of the texts
+    │  └─ EmbeddingRefused(items)         these texts, by their places, it does not take
     └─ QueueError
        ├─ InvalidJob                      bad input; nothing was written
        │  ├─ PayloadTooLarge
@@ -254,6 +257,28 @@ class ConversionError(IngestError):
     def __init__(self, content_type: str, why: str, *, code: str | None = None) -> None:
         self.content_type = content_type
         super().__init__(f"this {content_type} cannot be read: {why}", code=code)
+
+
+class EmbeddingError(WindrowError):
+    """Texts could not be turned into vectors."""
+
+
+class EmbedderUnavailable(EmbeddingError):
+    """The embedder does not answer."""
+
+    transient = True
+
+
+class EmbeddingRefused(EmbeddingError):
+    """The embedder does not take these texts.
+
+    `items` are their places among the texts that were handed in; the others are not to blame.
+    """
+
+    def __init__(self, items: Sequence[int], why: str) -> None:
+        self.items = tuple(items)
+        places = _shorten([str(item) for item in self.items])
+        super().__init__(f"the embedder does not take text {places}: {why}")
 
 
 class QueueError(WindrowError):

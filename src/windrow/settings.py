@@ -63,6 +63,16 @@ class Settings:
     )
     llm_key: str = _setting("", "The key for that endpoint", is_secret=True)
     llm_model: str = _setting("", "The name of the model there")
+    embed_url: str = _setting(
+        "",
+        "Who turns texts into vectors: an OpenAI-compatible endpoint, https://api.example.com/v1; "
+        "fastembed: (the extra, for embed_model); empty: the model that comes with Windrow",
+    )
+    embed_key: str = _setting("", "The key for that endpoint", is_secret=True)
+    embed_model: str = _setting("", "The name of the model there")
+    embed_dimension: int = _setting(
+        0, "How long the vectors of that model are to be; 0: as long as it makes them"
+    )
     allow_private_networks: bool = _setting(
         False, "Whether pages may be fetched from this machine and from private networks"
     )

@@ -1,0 +1,186 @@
+"""`Chunk`, `Limits`, and how pieces of a text are packed into chunks.
+
+A piece is what should stay together: a paragraph, a row, a function. Whoever makes pieces cuts
+none larger than `largest`; small ones are joined here up to `target`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+LONGEST_CHARACTER: Final = 32  # code points of one that is put together; longer ones are cut
+JOINER: Final = "\u200d"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes of chunks in characters, and in bytes for those who count these."""
+
+    target: int = 1000  # small pieces are joined up to here
+    largest: int = 1500  # one piece may have this many before it is cut
+    small: int = 250  # what has fewer does not stand alone if it can be helped
+    largest_bytes: int = 6000
+
+    def __post_init__(self) -> None:
+        if not 0 < self.small <= self.target <= self.largest:
+            raise ValueError("limits must be 0 < small <= target <= largest")
+        if self.largest_bytes < 16:
+            raise ValueError("largest_bytes must be at least 16")
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a text: `text[start:end]`, in characters."""
+
+    ordinal: int
+    start: int
+    end: int
+    headings: tuple[str, ...]  # from the outermost: of markdown its headings, of code its names
+    text: str
+
+    def in_context(self, title: str = "") -> str:
+        """What is embedded: the chunk under the title of its document and its headings."""
+        path = (
+            [title, *self.headings] if title and title not in self.headings[:1] else self.headings
+        )
+        return " > ".join(path) + "\n\n" + self.text if path else self.text
+
+
+class Begins(IntEnum):
+    """How much a piece wants to be the first of its chunk."""
+
+    ANYWHERE = 0
+    RATHER_ANEW = 1  # unless what came before is too small to stand alone
+    ANEW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    start: int
+    end: int
+    headings: tuple[str, ...] = ()
+    begins: Begins = Begins.ANYWHERE
+
+
+def pack(text: str, pieces: Sequence[Piece], limits: Limits) -> list[Chunk]:
+    """Pieces, each of which ends where the next one begins, joined to chunks."""
+    chunks: list[Chunk] = []
+    joined: list[Piece] = []
+    room = _Room(text, limits)
+    for piece in _fitting(text, pieces, limits):
+        if joined and not room.takes(piece, joined[0].start):
+            _close(text, joined, chunks)
+            joined = []
+        if not joined:
+            room.empty()
+        room.add(piece)
+        joined.append(piece)
+    _close(text, joined, chunks)
+    return chunks
+
+
+class _Room:
+    """What still fits into the chunk that is being filled."""
+
+    def __init__(self, text: str, limits: Limits) -> None:
+        self._text = text
+        self._limits = limits
+        self._is_ascii = text.isascii()
+        self._bytes = 0
+        self._end = 0
+
+    def empty(self) -> None:
+        self._bytes = 0
+
+    def takes(self, piece: Piece, start: int) -> bool:
+        limits = self._limits
+        is_small = self._end - start < limits.small
+        if piece.begins is Begins.ANEW or (piece.begins is Begins.RATHER_ANEW and not is_small):
+            return False
+        # A heading goes with what stands below it, also if that fills a chunk by itself.
+        if piece.end - start > (limits.largest if is_small else limits.target):
+            return False
+        return self._bytes + self._size(piece) <= limits.largest_bytes
+
+    def add(self, piece: Piece) -> None:
+        self._bytes += self._size(piece)
+        self._end = piece.end
+
+    def _size(self, piece: Piece) -> int:
+        return _byte_size(self._text, piece.start, piece.end, self._is_ascii)
+
+
+def _fitting(text: str, pieces: Iterable[Piece], limits: Limits) -> Iterable[Piece]:
+    """The pieces; one that has too many characters or bytes is cut, wherever that falls."""
+    is_ascii = text.isascii()
+    for piece in pieces:
+        start, begins = piece.start, piece.begins
+        while start < piece.end:
+            end = piece.end
+            if end - start > limits.largest:
+                end = between_characters(text, start, start + limits.largest)
+            while _byte_size(text, start, end, is_ascii) > limits.largest_bytes:
+                end = between_characters(text, start, start + max(1, (end - start) * 3 // 4))
+            yield Piece(start, end, piece.headings, begins)
+            start, begins = end, Begins.ANYWHERE
+
+
+def between_characters(text: str, start: int, end: int) -> int:
+    """The end, moved a little to the front where it would part what is read as one character."""
+    for place in range(end, max(start + 1, end - LONGEST_CHARACTER), -1):
+        if place >= len(text) or not _belong_together(text[place - 1], text[place]):
+            return place
+    return end
+
+
+def _belong_together(left: str, right: str) -> bool:
+    if left == "\r":
+        return right == "\n"
+    return right > "\u02ff" and (
+        unicodedata.category(right) in ("Mn", "Me", "Mc")
+        or JOINER in (left, right)
+        or "\U0001f3fb" <= right <= "\U0001f3ff"  # the colour of a skin
+    )
+
+
+def _byte_size(text: str, start: int, end: int, is_ascii: bool) -> int:
+    return end - start if is_ascii else len(text[start:end].encode())
+
+
+def _close(text: str, joined: Sequence[Piece], chunks: list[Chunk]) -> None:
+    if not joined:
+        return
+    start, end = joined[0].start, joined[-1].end
+    body = text[start:end]
+    first = start + len(body) - len(body.lstrip())
+    last = start + len(body.rstrip())
+    if first >= last:
+        return
+    # The indentation of a first line says how deep it is nested: it stays.
+    first = max(text.rfind("\n", start, first), text.rfind("\r", start, first), start - 1) + 1
+    headings = _headings([piece for piece in joined if not text[piece.start : piece.end].isspace()])
+    chunks.append(Chunk(len(chunks), first, last, headings, text[first:last]))
+
+
+def _headings(pieces: Sequence[Piece]) -> tuple[str, ...]:
+    """Those of the piece that is nearly all of the chunk, else what all of them are below."""
+    largest = max(pieces, key=lambda piece: piece.end - piece.start)
+    if 4 * (largest.end - largest.start) >= 3 * (pieces[-1].end - pieces[0].start):
+        return largest.headings
+    return _common([piece.headings for piece in pieces])
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """What all paths begin with."""
+    shortest, longest = min(paths), max(paths)
+    for depth, name in enumerate(shortest):
+        if longest[depth : depth + 1] != (name,):
+            return shortest[:depth]
+    return shortest
