@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.conftest import run_sql
 from tests.knowledge.desk import Desk
 from windrow import Queue
 from windrow.clock import Clock
 from windrow.queue import kinds
 from windrow.queue.store import Store
+
+__all__ = ["run_sql"]  # a fixture the tests here use too
 
 
 @pytest.fixture

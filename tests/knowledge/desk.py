@@ -64,10 +64,11 @@ class Desk:
         return result
 
     async def work(self, *, scheduled: bool = False, with_index: bool = True) -> list[Job]:
-        @handler(WRITE, queue=INDEX)
-        async def write(job: Job, payload: dict[str, Any]) -> None:
-            self.written.append(payload["content"])
-            await self.queue.store.switch_contents([Written(payload["content"], 1, "space")])
+        @handler(WRITE, queue=INDEX, batch=64)
+        async def write(jobs: list[Job], payloads: list[dict[str, Any]]) -> None:
+            contents = [payload["content"] for payload in payloads]
+            self.written += contents
+            await self.queue.store.switch_contents([Written(one, 1, "space") for one in contents])
 
         handlers = knowledge_handlers(Knowledge(self.queue))
         index = [write] if with_index else []

@@ -255,6 +255,8 @@ async def test_u9_branches_have_documents_of_their_own_and_share_contents(desk: 
 async def test_u8_large_tree_is_scanned_twice_and_the_second_time_nothing_is_read(
     desk: Desk, files: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if desk.queue.store.capabilities.many_machines:
+        files //= 10  # the same statements: once is enough for the time it takes
     for number in range(files):
         desk.write(f"d{number % 50}/f{number}.md", f"text {number}")
     await desk.enqueue("folder", "ingest", {"folder_path": str(desk.tree)})

@@ -31,3 +31,8 @@ def write_jobs(contents: Iterable[str], *, tenant: str | None, priority: int) ->
 def label_jobs(contents: Iterable[str], *, tenant: str | None, priority: int) -> list[NewJob]:
     """A job for each content whose documents are called something else now."""
     return write_jobs(contents, tenant=tenant, priority=priority)
+
+
+def tidy_job() -> NewJob:
+    """Have what no document names any more removed; one that waits is enough."""
+    return NewJob(TIDY, {}, queue=QUEUE, unique=TIDY, on_conflict="follow")

@@ -33,7 +33,7 @@ from windrow.pipelines.knowledge.context import (
     sources_of,
     uri_below,
 )
-from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.pipelines.knowledge.feeding import tidy_job, write_jobs
 from windrow.pipelines.knowledge.items import FilePayload
 from windrow.pipelines.knowledge.trouble import outcome_of
 from windrow.queue.documents import (
@@ -97,7 +97,7 @@ async def delete_files(
             found = known.get((one.wanted.uri, one.wanted.branch))
             if found is not None:
                 gone.append(found.id)
-                outcomes[one.wanted.index] = Done({"deleted": 1})
+                outcomes[one.wanted.index] = Done({"deleted": 1}, then=[tidy_job()])
     if gone:
         await knowledge.queue.store.delete_documents(gone)
     return outcomes
@@ -212,7 +212,7 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
         if one.is_ignored or isinstance(one.error, FileGone):
             if before is not None:
                 gone.append(before.id)
-            outcomes[wanted.index] = _dropped(one)
+            outcomes[wanted.index] = _dropped(one, was_known=before is not None)
             continue
         row = _row(one, before)
         if one.error is not None:
@@ -285,8 +285,9 @@ def _ingested(row: DocumentRow, before: DocumentInfo | None, item: Item) -> Outc
     return Done({"document": row.id, "content": row.pending}, then=then)
 
 
-def _dropped(read: Read) -> Outcome:
-    return Done({"dropped": IGNORED}) if read.is_ignored else outcome_of(read.error or FileGone(""))
+def _dropped(read: Read, *, was_known: bool) -> Outcome:
+    why = IGNORED if read.is_ignored else str(read.error)
+    return Done({"dropped": why}, then=[tidy_job()] if was_known else [])
 
 
 def _skipped(error: IngestError) -> Outcome:

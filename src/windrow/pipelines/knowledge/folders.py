@@ -36,6 +36,7 @@ from windrow.pipelines.knowledge.context import (
     prefix_of,
     sources_of,
 )
+from windrow.pipelines.knowledge.feeding import tidy_job
 from windrow.pipelines.knowledge.items import FilePayload, FolderPayload, ProjectPayload
 from windrow.queue.documents import DocumentInfo, DocumentRow, SourceNote, SourceRow
 from windrow.queue.ids import new_id
@@ -246,7 +247,7 @@ async def _forget(knowledge: Knowledge, item: Item, top: Path) -> Done:
     else:
         documents = await documents_of(knowledge, source, prefix=prefix_of(source, top))
         await store.delete_documents([document.id for document in documents])
-    return Done({"deleted": len(documents)})
+    return Done({"deleted": len(documents)}, then=[tidy_job()])
 
 
 async def _forget_branches(knowledge: Knowledge, source: SourceRow, branches: set[str]) -> None:
@@ -255,6 +256,7 @@ async def _forget_branches(knowledge: Knowledge, source: SourceRow, branches: se
     gone = [one.id for one in documents if one.branch and one.branch not in branches]
     if gone:
         await knowledge.queue.store.delete_documents(gone)
+        await knowledge.queue.enqueue_many([tidy_job()])
 
 
 def _plain(source: SourceRow) -> SourceRow:

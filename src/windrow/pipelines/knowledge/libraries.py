@@ -15,7 +15,7 @@ from windrow.ingest.files.names import to_normal_path, to_text
 from windrow.ingest.files.walk import WalkOptions
 from windrow.ingest.library.distribution import LibraryPage, read_distribution
 from windrow.pipelines.knowledge.context import Item, Knowledge, documents_of, get_source, source_id
-from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.pipelines.knowledge.feeding import tidy_job, write_jobs
 from windrow.pipelines.knowledge.folders import scan
 from windrow.pipelines.knowledge.items import LibraryPayload
 from windrow.pipelines.knowledge.sites import crawl_job
@@ -56,7 +56,7 @@ async def delete_library(knowledge: Knowledge, job: Job, payload: LibraryPayload
         return Done({"dropped": f"there is no library {payload.library_name}"})
     documents = await documents_of(knowledge, source)
     await knowledge.queue.store.delete_sources(item.tenant, [source.id])
-    return Done({"deleted": len(documents)})
+    return Done({"deleted": len(documents)}, then=[tidy_job()])
 
 
 def library_id(payload: LibraryPayload) -> str:
@@ -111,6 +111,8 @@ async def _store(
         await store.delete_documents(gone)
     new = [row.pending for row in rows if row.pending and not _is_there(row, known.get(row.uri))]
     then = write_jobs(new, tenant=item.tenant, priority=item.priority)
+    if gone:
+        then.append(tidy_job())
     return Done({"documents": len(rows), "new": len(new), "gone": len(gone)}, then=then)
 
 

@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from windrow.pipelines.knowledge.context import Item, Knowledge, get_source, source_id
-from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.pipelines.knowledge.feeding import tidy_job, write_jobs
 from windrow.pipelines.knowledge.items import ContentPayload
 from windrow.queue.documents import (
     ContentRow,
@@ -63,7 +63,7 @@ async def drop_note(knowledge: Knowledge, job: Job, payload: ContentPayload) -> 
     if before is None:
         return Done({"dropped": "there is no such note"})
     await knowledge.queue.store.delete_documents([before.id])
-    return Done({"deleted": 1})
+    return Done({"deleted": 1}, then=[tidy_job()])
 
 
 def title_of(text: str) -> str:

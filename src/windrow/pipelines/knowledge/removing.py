@@ -16,6 +16,7 @@ from windrow.pipelines.knowledge.context import (
     sources_of,
     uri_below,
 )
+from windrow.pipelines.knowledge.feeding import tidy_job
 from windrow.pipelines.knowledge.items import DeleteDocumentPayload, DeleteTenantPayload
 from windrow.queue.documents import DocumentInfo
 from windrow.queue.job import LIVE, Job, JobState
@@ -32,7 +33,7 @@ async def delete_document(knowledge: Knowledge, job: Job, payload: DeleteDocumen
     if not found:
         return Done({"dropped": f"there is no document {payload.document_id}"})
     await knowledge.queue.store.delete_documents([document.id for document in found])
-    return Done({"deleted": len(found)})
+    return Done({"deleted": len(found)}, then=[tidy_job()])
 
 
 async def delete_tenant(knowledge: Knowledge, job: Job, payload: DeleteTenantPayload) -> Outcome:
@@ -46,7 +47,7 @@ async def delete_tenant(knowledge: Knowledge, job: Job, payload: DeleteTenantPay
     if await _is_running(knowledge, job, tenant):
         return Snooze(RUNNING_SECONDS)
     deleted = await knowledge.queue.store.delete_tenant(tenant)
-    return Done({"deleted": deleted, "cancelled": cancelled})
+    return Done({"deleted": deleted, "cancelled": cancelled}, then=[tidy_job()])
 
 
 async def _find(knowledge: Knowledge, item: Item, named: str) -> list[DocumentInfo]:

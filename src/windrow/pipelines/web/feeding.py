@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from windrow.errors import GroupNotFound
-from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.pipelines.knowledge.feeding import tidy_job, write_jobs
 from windrow.pipelines.web.payloads import CrawlPayload, FeedPayload, PagePayload
 from windrow.pipelines.web.scraping import Scraped
 from windrow.queue.documents import (
@@ -43,6 +43,7 @@ async def feed_page(
     if status in GONE:
         if before is not None:
             await store.delete_documents([before.id])
+            return [tidy_job()]
         return []
     text = document.markdown or ""
     if status >= 400 or not text.strip():
@@ -70,6 +71,7 @@ async def end_feed(queue: Queue, job: Job, crawl_id: str, feed: FeedPayload) -> 
         after = Place(page[-1].source, page[-1].uri, page[-1].branch)
     if gone:
         await store.delete_documents(gone)
+        await queue.enqueue_many([tidy_job()])
 
 
 async def _has_seen_all(queue: Queue, crawl_id: str) -> bool:

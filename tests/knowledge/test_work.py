@@ -1,0 +1,310 @@
+"""What the other types of items do: files, renames, notes, libraries, deletions, and rows that
+came in through the dialect."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults import FaultyStore
+from tests.knowledge.desk import COLLECTION, Desk
+from windrow import Queue
+from windrow.errors import (
+    FileGone,
+    FileRefused,
+    RateLimited,
+    StoreFull,
+    StoreUnavailable,
+    UnsupportedFormat,
+)
+from windrow.pipelines.knowledge.items import QUEUE
+from windrow.pipelines.knowledge.trouble import outcome_of
+from windrow.queue.job import JobState, NewJob
+from windrow.queue.outcome import Done, Fail, Retry, Snooze
+from windrow.queue.store import Store
+
+
+async def test_u8_single_file_is_a_source_of_its_own(desk: Desk) -> None:
+    path = desk.write("alone.md", "# Alone\n")
+
+    job = await desk.run("file", "ingest", {"file_path": str(path)})
+
+    assert job.state == JobState.COMPLETED
+    assert await desk.uris() == [str(path)]
+    [source] = await desk.queue.store.list_sources()
+    assert (source.kind, source.uri) == ("file", str(path))
+    job = await desk.run("file", "update", {"file_path": str(path)})
+    assert job.result["unchanged"]
+    await desk.run("file", "delete", {"file_path": str(path)})
+    assert await desk.documents() == []
+
+
+async def test_vanished_file_is_dropped_with_a_note_and_forgotten(desk: Desk) -> None:
+    path = desk.write("a.md")
+    await desk.scan()
+    path.unlink()
+
+    job = await desk.run("file", "update", {"file_path": str(path)})
+
+    assert job.state == JobState.COMPLETED
+    assert job.result == {"dropped": f"{path} is not there"}
+    assert job.attempts == 0
+    assert await desk.documents() == []
+
+
+async def test_broken_file_fails_at_once_and_says_why(desk: Desk) -> None:
+    path = desk.write("a.pdf", b"%PDF-1.7\nbroken")
+
+    job = await desk.run("file", "ingest", {"file_path": str(path)})
+
+    assert (job.state, job.attempts) == (JobState.FAILED, 1)
+    assert "cannot be read" in (job.error or "")
+    [document] = await desk.documents()
+    assert "cannot be read" in (document.skipped or "")
+
+
+async def test_newer_work_on_a_file_takes_the_place_of_what_waits(desk: Desk) -> None:
+    path = desk.write("a.md", "old")
+    first = await desk.enqueue("file", "ingest", {"file_path": str(path)})
+    lease = await desk.queue.claim(QUEUE)
+    assert [job.id for job in lease.jobs] == [first]
+
+    second = await desk.enqueue("file", "ingest", {"file_path": str(path)})
+    third = await desk.enqueue("file", "delete", {"file_path": str(path)})
+
+    assert second != first
+    assert third == second
+    assert (await desk.queue.get(third)).kind == "file.delete"
+    await lease.complete(lease.jobs[0])
+    await desk.work()
+    assert (await desk.queue.get(third)).state == JobState.COMPLETED
+
+
+async def test_u8_folder_is_renamed_without_indexing_again(desk: Desk) -> None:
+    for name in ("old/a.md", "old/deep/b.md", "other/c.md"):
+        desk.write(name, name)
+    await desk.scan()
+    before = {one.id: one.content for one in await desk.documents()}
+    contents = len(set(desk.written))
+    (desk.tree / "old").rename(desk.tree / "new")
+
+    paths = {"old_path": str(desk.tree / "old"), "new_path": str(desk.tree / "new")}
+    job = await desk.run("rename", "update", {**paths, "is_folder": True})
+
+    assert job.result == {"moved": 2}
+    assert await desk.uris() == ["new/a.md", "new/deep/b.md", "other/c.md"]
+    assert {one.id: one.content for one in await desk.documents()} == before
+    assert len(set(desk.written)) == contents
+    assert (await desk.scan())["unchanged"] == 3
+
+
+async def test_u8_renamed_file_that_was_changed_too_is_ingested(desk: Desk) -> None:
+    path = desk.write("a.md", "before")
+    await desk.scan()
+    path.unlink()
+    new = desk.write("b.md", "after", age=3)
+
+    await desk.run("rename", "update", {"old_path": str(path), "new_path": str(new)})
+
+    assert await desk.uris() == ["b.md"]
+    assert await desk.text("b.md") == "after"
+
+
+async def test_file_that_is_moved_out_of_its_source_is_gone_there(desk: Desk) -> None:
+    path = desk.write("in/a.md", "words")
+    await desk.scan(desk.tree / "in")
+    new = desk.tree / "a.md"
+    path.rename(new)
+
+    await desk.run("rename", "update", {"old_path": str(path), "new_path": str(new)})
+
+    assert await desk.uris() == [str(new)]
+
+
+async def test_u8_notes_are_kept_changed_and_dropped(desk: Desk) -> None:
+    note = {"content": "# Idea\n\nhay", "main_tag": "farm", "full_tag": "farm.main"}
+    job = await desk.run("content", "ingest", note)
+    [document] = await desk.documents()
+    assert document.is_searchable
+    assert (document.title, document.tags) == ("Idea", ("farm", "farm.main"))
+    assert (await desk.run("content", "ingest", note)).result["unchanged"]
+
+    changed = {"content": "# Idea\n\nstraw", "document_id": job.result["document"]}
+    await desk.run("content", "update", changed)
+    [document] = await desk.documents()
+    assert document.id == job.result["document"]
+    assert await desk.text(document.uri) == "# Idea\n\nstraw"
+
+    await desk.run("content", "delete", {"content": "", "document_id": document.id})
+    assert await desk.documents() == []
+
+
+async def test_u8_document_is_deleted_by_id_or_path_of_its_own_tenant_only(desk: Desk) -> None:
+    for name in ("a.md", "b.md"):
+        desk.write(name, name)
+    await desk.scan()
+    a, _ = await desk.documents()
+
+    job = await desk.run("delete_document", "delete", {"document_id": a.id}, tenant="stranger")
+    assert "there is no document" in job.result["dropped"]
+    await desk.run("delete_document", "delete", {"document_id": a.id, "point_ids": ["p"]})
+    await desk.run("delete_document", "delete", {"document_id": str(desk.tree / "b.md")})
+
+    assert await desk.documents() == []
+
+
+async def test_u8_tenant_goes_with_rows_and_queued_work_and_no_other_does(desk: Desk) -> None:
+    path = desk.write("a.md", "words")
+    for tenant in ("acme", "other"):
+        await desk.run("file", "ingest", {"file_path": str(path)}, tenant=tenant)
+        await desk.queue.enqueue("web.scrape", {}, queue="web", tenant=tenant)
+    waiting = await desk.enqueue("folder", "scan", {"folder_path": "/x"}, tenant="acme", delay=3600)
+
+    job = await desk.run(
+        "delete_tenant", "delete", {"tenant_id_to_delete": "acme", "reason": "user_request"}
+    )
+
+    assert (job.result["deleted"], job.result["cancelled"]) == (1, 2)
+    assert await desk.documents(tenant="acme") == []
+    assert len(await desk.documents(tenant="other")) == 1
+    assert (await desk.queue.get(waiting)).state == JobState.CANCELLED
+    assert len(await desk.queue.list(tenant="other", state="ready")) == 1
+    assert {source.tenant for source in await desk.queue.store.list_sources()} == {"other"}
+
+
+async def test_tenant_cannot_delete_another(desk: Desk) -> None:
+    payload = {"tenant_id_to_delete": "acme"}
+
+    job = await desk.run("delete_tenant", "delete", payload, tenant="other")
+
+    assert job.state == JobState.FAILED
+    assert "cannot delete tenant acme" in (job.error or "")
+
+
+async def test_u8_installed_distribution_is_a_library(desk: Desk) -> None:
+    job = await desk.run("library", "ingest", {"library_name": "msgspec"})
+
+    assert job.error is None
+    titles = {one.uri: one.title for one in await desk.documents()}
+    assert titles["README"].startswith("msgspec ")
+    assert titles["msgspec/structs.py"] == "msgspec.structs"
+    assert all(one.is_searchable for one in await desk.documents())
+    job = await desk.run("library", "update", {"library_name": "msgspec"})
+    assert (job.result["new"], job.result["gone"]) == (0, 0)
+
+    job = await desk.run("library", "ingest", {"library_name": "no-such-thing"})
+    assert "is not there" in job.result["dropped"]
+    wrong = {"library_name": "msgspec", "library_version": "0.0.1"}
+    assert (await desk.run("library", "ingest", wrong)).state == JobState.FAILED
+    await desk.run("library", "delete", {"library_name": "msgspec"})
+    assert await desk.documents() == []
+
+
+async def test_u8_folder_of_documentation_is_a_library(desk: Desk) -> None:
+    desk.write("guide.md", "# Guide")
+    desk.write("code.py", "x = 1")
+    payload = {"library_name": "q", "library_version": "1", "source_url": str(desk.tree)}
+
+    job = await desk.run("library", "ingest", payload)
+
+    assert job.result["new"] == 1
+    assert await desk.uris() == ["guide.md"]
+    [source] = await desk.queue.store.list_sources()
+    assert (source.kind, source.title) == ("library", "q 1")
+
+
+async def test_u8_site_of_a_library_is_crawled(desk: Desk) -> None:
+    payload = {"library_name": "q", "source_url": "https://docs.example/"}
+
+    job = await desk.run("library", "ingest", payload)
+
+    crawl = await desk.queue.get(job.result["crawl"])
+    assert (crawl.kind, crawl.payload["url"]) == ("web.crawl", "https://docs.example/")
+    assert crawl.payload["feed"]["collection"] == COLLECTION
+    assert crawl.payload["crawlerOptions"] == {"limit": 50, "maxDiscoveryDepth": 2}
+
+
+async def test_u3_item_with_a_bad_payload_fails_at_once(desk: Desk) -> None:
+    headers = {"collection": COLLECTION}
+    bad = [
+        NewJob("file.ingest", {"path": "/x"}, queue=QUEUE, headers=headers),
+        NewJob("rename.update", {"old_path": "/x"}, queue=QUEUE, headers=headers),
+        NewJob("file.ingest", {"file_path": "/x"}, queue=QUEUE),
+    ]
+    inserted = await desk.queue.enqueue_many(bad)
+    good = desk.write("a.md")
+    id = await desk.enqueue("file", "ingest", {"file_path": str(good)})
+
+    await desk.work()
+
+    jobs = [await desk.queue.get(one.id) for one in inserted]
+    assert {job.state for job in jobs} == {JobState.FAILED}
+    assert ["file_path" in (jobs[0].error or ""), "new_path" in (jobs[1].error or "")] == [True] * 2
+    assert (await desk.queue.get(id)).state == JobState.COMPLETED
+
+
+async def test_u1_rows_of_the_dialect_are_run_by_these_handlers(
+    store: Store, desk: Desk, run_sql: Any
+) -> None:
+    await store.install_dialect("unified_queue")
+    path = desk.write("a.md", "# From the table")
+    insert = """
+        INSERT INTO unified_queue
+          (queue_id, item_type, op, tenant_id, collection, priority, status, created_at, updated_at,
+           idempotency_key, payload_json)
+        VALUES ('{id}', 'file', 'ingest', 'acme', 'notes', 7, 'pending', '{now}', '{now}',
+                'file:notes:0123456789abcdef', '{payload}')"""
+    row = {"id": str(uuid.uuid4()), "now": "2026-01-02T03:04:05Z"}
+    run_sql(insert.format(**row, payload=json.dumps({"file_path": str(path)})))
+
+    await desk.work()
+
+    [document] = await desk.documents(tenant="acme")
+    assert document.is_searchable
+    assert (document.title, document.branch) == ("From the table", "")
+    found = run_sql("SELECT status FROM unified_queue")
+    assert found == [("done",)]
+
+
+async def test_u7_item_that_cannot_be_stored_is_parked_without_using_attempts(
+    store: Store, tree: Path
+) -> None:
+    faulty = FaultyStore(store)
+    desk = Desk(Queue(faulty), tree)
+    path = desk.write("a.md")
+    faulty.fail_before("put_documents")
+    id = await desk.enqueue("file", "ingest", {"file_path": str(path)})
+
+    await desk.work()
+
+    job = await desk.queue.get(id)
+    assert (job.state, job.attempts) == (JobState.SCHEDULED, 0)
+    await desk.work(scheduled=True)
+    assert await desk.uris() == [str(path)]
+
+
+def test_errors_decide_what_happens() -> None:
+    assert outcome_of(FileGone("/x")) == Done({"dropped": "/x is not there"})
+    assert isinstance(outcome_of(FileRefused("/x", "no")), Done)
+    assert isinstance(outcome_of(UnsupportedFormat("x")), Fail)
+    assert outcome_of(RateLimited("host", 7)) == Snooze(7)
+    assert outcome_of(RateLimited("host")) == Snooze(60)
+    assert outcome_of(StoreFull()) == outcome_of(StoreUnavailable()) == Snooze(5)
+    assert isinstance(outcome_of(ValueError("x")), Retry)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+async def test_file_that_may_not_be_read_is_noted(desk: Desk) -> None:
+    path = desk.write("a.md")
+    path.chmod(0)
+
+    await desk.scan()
+
+    [document] = await desk.documents()
+    assert "cannot be read" in (document.skipped or "")
+    assert (await desk.scan())["unchanged"] == 1
