@@ -14,6 +14,7 @@
     │  ├─ BrowserMissing(what)            only a browser could do this, and there is none
     │  ├─ BrowserCrashed *
     │  ├─ EnrichError                     a model does not answer, or not as asked
+    │  ├─ ModelMissing                    only a model could do this, and none is set
     │  ├─ FileGone(path)                  there is no such file any more
     │  ├─ FileRefused(path)               it may not be read
     │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
@@ -237,6 +238,12 @@ class FileRefused(IngestError):
     def __init__(self, path: str, why: str) -> None:
         self.path = path
         super().__init__(f"{_printable(path)} cannot be read: {why}")
+
+
+class ModelMissing(IngestError):
+    """Only a language model could do this, and none is set."""
+
+    code = "MODEL_NOT_CONFIGURED"
 
 
 class UnsupportedFormat(IngestError):

@@ -18,6 +18,7 @@ from windrow.queue.records import ApiKeyRow
 from windrow.services import keys
 from windrow.services.keys import Identity, hash_key, parse_keys
 from windrow.services.web import start_batch, start_crawl, start_scrape
+from windrow.services.web.models import start_extract
 from windrow.settings import Settings
 
 KEYS = "writer=acme:write reader=acme:read stranger=globex:write root"
@@ -64,10 +65,15 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
     async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
         page = await start_scrape(queue, "http://example.org", tenant="acme")
         batch = await start_batch(queue, ["http://example.org"], tenant="acme")
+        model = Settings(llm_url="http://127.0.0.1:1")
+        extract_id, _ = await start_extract(
+            queue, model, ["http://example.org"], prompt="all", tenant="acme"
+        )
         ids = {
             "scrape_id": page.id,
             "crawl_id": await start_crawl(queue, "http://example.org", tenant="acme"),
             "batch_id": batch.id,
+            "extract_id": extract_id,
             "job_id": page.id,
             "group_id": (await queue.create_group(tenant="acme", hold=True)).id,
             "name": "web",
@@ -108,7 +114,7 @@ async def test_a6_the_queue_of_another_tenant_is_not_counted(api: Api) -> None:
     others = (await api.ask("GET", "/v2/team/queue-status", "stranger")).json()
     all_ = (await api.ask("GET", "/v2/team/queue-status", "root")).json()
 
-    assert (own["jobsInQueue"], others["jobsInQueue"], all_["jobsInQueue"]) == (3, 0, 3)
+    assert (own["jobsInQueue"], others["jobsInQueue"], all_["jobsInQueue"]) == (4, 0, 4)
 
 
 @pytest.mark.parametrize("path", ["/v2/crawl/{crawl_id}", "/v2/batch/scrape/{batch_id}"])

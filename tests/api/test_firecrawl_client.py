@@ -8,13 +8,14 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import websockets
 from firecrawl import AsyncFirecrawl, Firecrawl
-from firecrawl.v2.types import PaginationConfig
+from firecrawl.v2.types import PaginationConfig, ParseOptions
 from firecrawl.v2.utils.error_handler import BadRequestError, FirecrawlError, RequestTimeoutError
 
 from tests.api.server import Server
@@ -167,6 +168,56 @@ def test_n8_a_site_is_mapped(call: Call, site: Site) -> None:
         f"{site.url}/a",
         f"{site.url}/from-the-sitemap",
     }
+
+
+def test_n8_a_map_is_of_what_lies_under_the_start(call: Call, server: Server, site: Site) -> None:
+    site.page("/docs/", links=["/docs/a", "/other"])
+    site.sitemap("/sitemap.xml", [f"{site.url}/docs/b", f"{site.url}/elsewhere"])
+
+    links = call("map", f"{site.url}/docs/").links
+    body = {
+        "url": f"{site.url}/docs/",
+        "filterByPath": False,
+        "headers": {"X-Key": "hay"},
+        "location": {"country": "DE", "languages": ["de-DE", "de"]},
+    }
+    all_ = httpx.post(f"{server.url}/v2/map", json=body).json()["links"]
+
+    paths = {one.url.removeprefix(site.url) for one in links}
+    assert paths == {"/docs/", "/docs/a", "/docs/b"}
+    assert {one["url"].removeprefix(site.url) for one in all_} == {*paths, "/other", "/elsewhere"}
+    assert site.headers["/sitemap.xml"]["X-Key"] == "hay"
+    assert site.headers["/docs/"]["Accept-Language"] == "de-DE, de"
+
+
+def test_n8_a_file_is_parsed(call: Call, server: Server, tmp_path: Path) -> None:
+    page = (
+        b"<html><title>Meadow</title><p>Hay lies in <b>rows</b>. <a href='/a'>More</a></p></html>"
+    )
+    (tmp_path / "notes.md").write_text("# Barn\n\nA roof.")
+
+    document = call(
+        "parse", page, filename="meadow.html", options=ParseOptions(formats=["markdown"])
+    )
+    notes = call("parse", tmp_path / "notes.md")
+
+    assert "Hay lies in **rows**." in document.markdown
+    assert (document.metadata.title, document.metadata.status_code) == ("Meadow", 200)
+    assert document.metadata.source_url == "meadow.html"
+    assert notes.markdown == "# Barn\n\nA roof."
+    with pytest.raises(FirecrawlError) as refused:
+        call("parse", b"%PDF-1.4 and nothing more", filename="broken.pdf")
+    assert refused.value.status_code == 500
+    for options, said in (
+        ('{"mobile": true}', "mobile"),
+        ('{"formats": ["screenshot"]}', "screenshot"),
+        ('{"colour": 1}', "Unrecognized key in body"),
+        ("nonsense", "options"),
+    ):
+        files = {"file": ("a.txt", b"hay", "text/plain")}
+        answer = httpx.post(f"{server.url}/v2/parse", files=files, data={"options": options})
+        assert (answer.status_code, said in answer.json()["error"]) == (400, True), answer.text
+    assert httpx.post(f"{server.url}/v2/parse", json={}).status_code == 400
 
 
 def test_n8_a_search_without_an_index_says_so(call: Call, server: Server) -> None:

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from windrow import __version__
 from windrow.api import health
 from windrow.api.errors import add_error_handlers
-from windrow.api.firecrawl import batch, crawl, map, scrape, search, team, watch
+from windrow.api.firecrawl import batch, crawl, extract, map, parse, scrape, search, team, watch
 from windrow.api.limits import BodyLimit
 from windrow.api.queue import groups, jobs, queues, runs
 from windrow.api.rates import RateLimit
@@ -22,6 +22,8 @@ ROUTERS = (
     batch.router,
     crawl.router,
     map.router,
+    parse.router,
+    extract.router,
     team.router,
     watch.router,
     jobs.router,

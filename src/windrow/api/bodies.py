@@ -4,6 +4,7 @@ them (`ScrapeOptions`, `CrawlOptions`, `MapOptions`), so that they are defined o
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -59,19 +60,25 @@ async def read_body(request: Request) -> dict[str, Any]:
 
 async def read_as(request: Request, kind: type[T], *, default: T | None = None) -> T:
     """The JSON of a request as a type of msgspec's; with a default there need not be any."""
+    body = await within_time(request.body())
+    if not body and default is not None:
+        return default
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            body = await request.body()
-        if not body and default is not None:
-            return default
         return msgspec.json.decode(body, type=kind)
-    except TimeoutError as error:
-        raise ApiError(408, "REQUEST_TIMEOUT", "The body did not come in time") from error
     except msgspec.ValidationError as error:
         raise bad_request(explain(str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         said = f"Bad request, malformed JSON: {error}"
         raise ApiError(400, "BAD_REQUEST_INVALID_JSON", said, details=[]) from error
+
+
+async def within_time(reading: Awaitable[T]) -> T:
+    """What is read of a request. Raises ApiError 408 if it does not come."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await reading
+    except TimeoutError as error:
+        raise ApiError(408, "REQUEST_TIMEOUT", "The body did not come in time") from error
 
 
 def take(

@@ -78,6 +78,7 @@ def _asks(role: Role) -> Callable[[HTTPConnection], Awaitable[Caller]]:
             raise ApiError(403, "FORBIDDEN", said)
         return Caller(connection.app.state.queue, identity)
 
+    caller.role = role  # type: ignore[attr-defined]  # for who lists the endpoints
     return caller
 
 

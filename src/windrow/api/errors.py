@@ -60,6 +60,7 @@ SCRAPE_STATUSES: Final = {
     "SCRAPE_TIMEOUT": 408,
     "SCRAPE_NO_CACHED_DATA": 404,
     "SCRAPE_FORBIDDEN_TARGET": 403,
+    "MODEL_NOT_CONFIGURED": 400,
 }
 # Those whose words are about the database and not about the request.
 _PRIVATE: Final = (StoreError,)

@@ -279,7 +279,14 @@ def map_(
         bool,
         typer.Option("--ignore-query-parameters/--keep-query-parameters", help="/a?b=1 is /a?"),
     ] = True,
+    filter_by_path: Annotated[
+        bool, typer.Option("--filter-by-path/--entire-site", help="Only what lies under the URL?")
+    ] = True,
     limit: Annotated[int | None, typer.Option(help="The most. [default: 5000]")] = None,
+    headers: HeadersOption = None,
+    location: Annotated[
+        list[str] | None, typer.Option("--language", help="To be preferred, like de-DE.")
+    ] = None,
     timeout: Annotated[str | None, typer.Option(help="For all of it, like 60s.")] = None,
     concurrency: ConcurrencyOption = 10,
     database: DatabaseOption = None,
@@ -291,7 +298,10 @@ def map_(
         sitemap=sitemap,
         includeSubdomains=None if include_subdomains else False,
         ignoreQueryParameters=None if ignore_query_parameters else False,
+        filterByPath=None if filter_by_path else False,
         limit=limit,
+        headers=dict(map(_header, headers)) if headers else None,
+        location={"languages": location} if location else None,
         timeout=_milliseconds(timeout),
     )
     settings = load(database)

@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from windrow.api.answers import answer
-from windrow.api.bodies import TAKES_URL, read_body, refuse, take, take_url
+from windrow.api.bodies import TAKES_URL, read_body, refuse, take, take_url, takes
 from windrow.api.callers import Reader, Writer
+from windrow.api.errors import bad_request
 from windrow.api.firecrawl.progress import (
     CRAWLS,
     Limit,
@@ -21,9 +22,11 @@ from windrow.api.firecrawl.progress import (
     answer_status,
 )
 from windrow.services.web import list_crawls, start_crawl
+from windrow.services.web.models import choose_crawl_options
 
 router = APIRouter(tags=["crawl"])
 
+TAKES_WISH: Final = takes(url={"type": "string"}, prompt={"type": "string"})
 # What stands beside the options of a crawl and is about its pages.
 _OF_PAGES: Final = ("origin", "integration", "zeroDataRetention")
 
@@ -34,11 +37,27 @@ async def start(request: Request, caller: Writer) -> Response:
     options = await read_body(request)
     url = take_url(options)
     refuse(options, "webhook", "webhooks are not sent yet")
-    refuse(options, "prompt", "there is no model that could read it")
+    wish: str | None = take(options, "prompt", str)
     pages: dict[str, Any] = dict(take(options, "scrapeOptions", dict, {}))
     pages |= {name: options.pop(name) for name in _OF_PAGES if name in options}
-    crawl_id = await start_crawl(caller.queue, url, options, pages, tenant=caller.tenant)
-    return answer({"success": True, "id": crawl_id, "url": CRAWLS.url(request, crawl_id)})
+    chosen = {} if wish is None else await _choose(request, url, wish)
+    crawl_id = await start_crawl(caller.queue, url, chosen | options, pages, tenant=caller.tenant)
+    body = {"success": True, "id": crawl_id, "url": CRAWLS.url(request, crawl_id)}
+    return answer(body if wish is None else {**body, "promptGeneratedOptions": chosen})
+
+
+@router.post("/v2/crawl/params-preview", openapi_extra=TAKES_WISH)
+async def preview_options(request: Request, caller: Writer) -> Response:
+    """The options that a crawl by this prompt would have."""
+    body = await read_body(request)
+    url, wish = take_url(body), take(body, "prompt", str)
+    for name in _OF_PAGES:
+        body.pop(name, None)
+    for name in body:
+        raise bad_request(f"Unrecognized key in body: `{name}`")
+    if not wish or not wish.strip():
+        raise bad_request("prompt: Required")
+    return answer({"success": True, "data": await _choose(request, url, wish)})
 
 
 @router.get("/v2/crawl/active")
@@ -77,3 +96,7 @@ async def cancel(crawl_id: UUID, caller: Writer) -> Response:
 async def get_errors(crawl_id: UUID, caller: Reader) -> Response:
     """The pages that could not be had, and those that robots.txt forbids."""
     return await answer_errors(caller, CRAWLS, str(crawl_id))
+
+
+async def _choose(request: Request, url: str, wish: str) -> dict[str, Any]:
+    return await choose_crawl_options(request.app.state.settings, url, wish)

@@ -146,6 +146,11 @@ class Model:
         return self._session
 
 
+def check_schema(schema: Any) -> None:
+    """Raises InvalidOptions if it is none."""
+    _validator(schema)
+
+
 def _messages(instructions: str, text: str) -> Messages:
     return [
         {"role": "system", "content": f"{MATERIAL}\n\n{instructions}"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Final
 
 from windrow.errors import FetchError
@@ -28,13 +28,26 @@ def sitemap_urls(start: str, listed: Iterable[str] = ()) -> list[str]:
     return list(dict.fromkeys((*listed, *usual)))
 
 
-async def read_sitemaps(fetcher: Fetcher, urls: Iterable[str]) -> AsyncGenerator[list[str], None]:
+class ShownHeaders:
+    """Headers of somebody's own, which may be secret: for one site, and no other that it names."""
+
+    def __init__(self, site: str, headers: Mapping[str, str]) -> None:
+        self._origin = origin_of(site)
+        self._headers = headers
+
+    def to(self, url: str) -> Mapping[str, str] | None:
+        return self._headers if self._headers and origin_of(url) == self._origin else None
+
+
+async def read_sitemaps(
+    fetcher: Fetcher, urls: Iterable[str], shown: ShownHeaders | None = None
+) -> AsyncGenerator[list[str], None]:
     """The pages of these sitemaps and of those they lead to, one file at a time."""
     waiting = deque(urls)
     known = {page_key(url, similar=False) for url in waiting}
     while waiting:
         url = waiting.popleft()
-        answer = await _ask(fetcher, url)
+        answer = await _ask(fetcher, url, None if shown is None else shown.to(url))
         if answer is None or answer.status != 200:
             continue
         entries = await asyncio.to_thread(_entries, answer)
@@ -58,10 +71,15 @@ async def read_llms_txts(fetcher: Fetcher, start: str) -> AsyncGenerator[list[st
             yield [url, *read_llms_txt(text, answer.final_url)]
 
 
-async def _ask(fetcher: Fetcher, url: str) -> Resource | None:
+async def _ask(
+    fetcher: Fetcher, url: str, headers: Mapping[str, str] | None = None
+) -> Resource | None:
     """What is there; None if there is no answer, which ends no crawl."""
+    is_secret = headers is not None
     try:
-        return await fetcher.fetch(url, timeout=TIMEOUT_SECONDS, verify_tls=False)
+        return await fetcher.fetch(
+            url, headers=headers, timeout=TIMEOUT_SECONDS, verify_tls=is_secret
+        )
     except FetchError as error:
         logger.info("passed over: %s", error)
         return None

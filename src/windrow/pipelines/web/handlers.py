@@ -17,6 +17,7 @@ from windrow.ingest.fetch.guard import Guard
 from windrow.pipelines.web.batch import start_batch
 from windrow.pipelines.web.context import Web, crawl_key
 from windrow.pipelines.web.credentials import Vault
+from windrow.pipelines.web.extracting import extract
 from windrow.pipelines.web.feeding import end_feed
 from windrow.pipelines.web.kickoff import start_crawl
 from windrow.pipelines.web.mapping import map_site
@@ -24,12 +25,14 @@ from windrow.pipelines.web.page import scrape_page
 from windrow.pipelines.web.payloads import (
     BATCH,
     CRAWL,
+    EXTRACT,
     FINISH,
     MAP,
     QUEUE,
     SCRAPE,
     BatchPayload,
     CrawlPayload,
+    ExtractPayload,
     FinishPayload,
     MapPayload,
     PagePayload,
@@ -90,10 +93,14 @@ def make_handlers(web: Web) -> list[Handler]:
     async def map_(job: Job, payload: MapPayload) -> Done:
         return await map_site(web, job, payload)
 
+    @handler(EXTRACT, queue=QUEUE, max_attempts=PAGE_ATTEMPTS, backoff=PAGE_BACKOFF)
+    async def extract_(job: Job, payload: ExtractPayload) -> Done:
+        return await extract(web, job, payload)
+
     @handler(FINISH, queue=QUEUE)
     async def finish(job: Job, payload: FinishPayload) -> None:
         await web.queue.remove_limit(crawl_key(payload.crawl_id))
         if payload.feed is not None:
             await end_feed(web.queue, job, payload.crawl_id, payload.feed)
 
-    return [scrape, crawl, batch, map_, finish]
+    return [scrape, crawl, batch, map_, extract_, finish]

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from windrow.errors import FetchError, InvalidOptions, RateLimited
-from windrow.ingest.options import ScrapeOptions
-from windrow.ingest.web.discovery import read_sitemaps, sitemap_urls
+from windrow.ingest.options import Location, ScrapeOptions
+from windrow.ingest.web.discovery import ShownHeaders, read_sitemaps, sitemap_urls
 from windrow.ingest.web.robots import ALLOWS_ALL
 from windrow.ingest.web.scope import CrawlOptions, Scope, Verdict, explain
 from windrow.pipelines.web.context import Web
@@ -38,8 +38,11 @@ class MapOptions(
     sitemap: Literal["include", "skip", "only"] = "include"
     include_subdomains: bool = True
     ignore_query_parameters: bool = True
+    filter_by_path: bool = True  # of a start that is not the site's own: only what lies under it
     limit: int = 5000
     timeout: int | None = None  # milliseconds
+    headers: dict[str, str] = {}  # for the site itself, not for others that it names
+    location: Location | None = None  # only its languages count
 
     @classmethod
     def parse(cls, wanted: Any = None) -> MapOptions:
@@ -56,6 +59,13 @@ class MapOptions(
         wire: dict[str, Any] = msgspec.to_builtins(self)
         return wire
 
+    @property
+    def sent_headers(self) -> dict[str, str]:
+        languages = (self.location and self.location.languages) or []
+        if not languages or any(name.lower() == "accept-language" for name in self.headers):
+            return self.headers
+        return {**self.headers, "Accept-Language": ", ".join(languages)}
+
 
 async def map_site(web: Web, job: Job, payload: MapPayload) -> Done:
     options = MapOptions.parse(payload.options)
@@ -69,9 +79,9 @@ async def find_links(web: Web, url: str, options: MapOptions, *, job_id: str) ->
     scope = _scope(url, options)
     found: dict[str, str] = {}
     if options.sitemap != "only":
-        await _add_first_page(web, scope, found, job_id)
+        await _add_first_page(web, scope, options, found, job_id)
     if options.sitemap != "skip":
-        await _add_sitemaps(web, scope, found)
+        await _add_sitemaps(web, scope, options, found)
     return order(found.values(), options.search)[: options.limit]
 
 
@@ -90,7 +100,7 @@ def order(urls: Iterable[str], search: str | None) -> list[str]:
 
 def _scope(url: str, options: MapOptions) -> Scope:
     asked = CrawlOptions(
-        crawl_entire_domain=True,
+        crawl_entire_domain=not options.filter_by_path,
         allow_subdomains=options.include_subdomains,
         ignore_query_parameters=options.ignore_query_parameters,
     )
@@ -100,19 +110,23 @@ def _scope(url: str, options: MapOptions) -> Scope:
     return Scope(start, asked)
 
 
-async def _add_first_page(web: Web, scope: Scope, found: dict[str, str], job_id: str) -> None:
-    scraped = await scrape(web, scope.start, ScrapeOptions(), job_id=job_id)
+async def _add_first_page(
+    web: Web, scope: Scope, options: MapOptions, found: dict[str, str], job_id: str
+) -> None:
+    page = ScrapeOptions(headers=options.sent_headers)
+    scraped = await scrape(web, scope.start, page, job_id=job_id)
     final = scope.address(scraped.resource.final_url) or scope.start
     _add(scope, found, [final if scope.is_own(final) else scope.start, *scraped.links])
 
 
-async def _add_sitemaps(web: Web, scope: Scope, found: dict[str, str]) -> None:
+async def _add_sitemaps(web: Web, scope: Scope, options: MapOptions, found: dict[str, str]) -> None:
     try:
         robots = await web.robots.of(scope.start)
     except (FetchError, RateLimited):
         robots = ALLOWS_ALL  # there is none to be had, but there may be a sitemap
     sitemaps = sitemap_urls(scope.start, robots.sitemaps)
-    async with aclosing(read_sitemaps(web.fetcher, sitemaps)) as pages:
+    shown = ShownHeaders(scope.start, options.sent_headers)
+    async with aclosing(read_sitemaps(web.fetcher, sitemaps, shown)) as pages:
         async for urls in pages:
             _add(scope, found, urls)
             if len(found) >= MAX_LINKS:

@@ -16,6 +16,7 @@ SCRAPE: Final = "web.scrape"
 CRAWL: Final = "web.crawl"
 BATCH: Final = "web.batch"
 MAP: Final = "web.map"
+EXTRACT: Final = "web.extract"
 FINISH: Final = "web.finish"
 
 # Whoever has no name of their own.
@@ -84,6 +85,17 @@ class MapPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     team_id: str = msgspec.field(default_factory=lambda: NO_TEAM)
     mode: Literal["map"] = msgspec.field(default_factory=lambda: "map")
     options: dict[str, Any] = {}
+
+
+class ExtractPayload(_Payload, frozen=True, kw_only=True):
+    """What pages say together, in a shape that was asked for."""
+
+    urls: tuple[str, ...]
+    mode: Literal["extract"] = msgspec.field(default_factory=lambda: "extract")
+    prompt: str | None = None
+    schema: Any = None
+    system_prompt: str | None = msgspec.field(default=None, name="systemPrompt")
+    ignores_invalid: bool = msgspec.field(default=True, name="ignoreInvalidURLs")
 
 
 class FinishPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -149,7 +149,7 @@ async def start_batch(
 ) -> StartedBatch:
     """Have these pages scraped, or add them to a batch that has not ended (`append_to`). With an
     `idempotency_key` a second batch of the same tenant with that key raises DuplicateJob."""
-    valid, invalid = _sorted_out(urls, ignore_invalid)
+    valid, invalid = sort_out(urls, ignore_invalid)
     if max_concurrency is not None and max_concurrency < 1:
         raise InvalidOptions(f"maxConcurrency must be at least 1, not {max_concurrency}")
     batch_id = append_to or _batch_id(idempotency_key, tenant)
@@ -239,7 +239,7 @@ def _address(url: str) -> str:
     return address
 
 
-def _sorted_out(urls: Sequence[str], ignore_invalid: bool) -> tuple[list[str], list[str]]:
+def sort_out(urls: Sequence[str], ignore_invalid: bool) -> tuple[list[str], list[str]]:
     valid: dict[str, None] = {}
     invalid = []
     for url in urls:
