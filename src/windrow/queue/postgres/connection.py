@@ -21,6 +21,7 @@ import asyncpg
 from windrow.errors import ConfigError, StoreConflict
 from windrow.queue.ids import new_id
 from windrow.queue.postgres.failures import wrapped_errors
+from windrow.queue.postgres.types import LearnedConnection
 from windrow.queue.statements import Statement
 from windrow.queue.transactions import AsyncpgExecutor, Executor
 
@@ -96,6 +97,7 @@ class PoolOptions:
             "min_size": 1,
             "max_size": max(1, self.pool_size),
             "timeout": self.connect_timeout,
+            "connection_class": LearnedConnection,
             "max_cached_statement_lifetime": 0,
             # Without a cache asyncpg names no statement, and sends it whole each time.
             "statement_cache_size": self.statement_cache_size if self.names_statements else 0,
