@@ -21,6 +21,7 @@ import asyncpg
 from windrow.errors import ConfigError, StoreConflict
 from windrow.queue.ids import new_id
 from windrow.queue.postgres.failures import wrapped_errors
+from windrow.queue.postgres.pooling import Pool
 from windrow.queue.postgres.types import LearnedConnection
 from windrow.queue.statements import Statement
 from windrow.queue.transactions import AsyncpgExecutor, Executor
@@ -69,7 +70,6 @@ _ARRAYS_OF: Final = (
 )
 
 TRIES: Final = 5
-ACQUIRE_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 10.0
 
 
@@ -138,7 +138,7 @@ def _parse_option(name: str, value: str) -> int | bool:
 class Database:
     """A pool of connections. One statement commits by itself; several make a transaction."""
 
-    def __init__(self, pool: asyncpg.Pool[Any], *, is_behind_pooler: bool = False) -> None:
+    def __init__(self, pool: Pool, *, is_behind_pooler: bool = False) -> None:
         self._pool = pool
         self._is_behind_pooler = is_behind_pooler
         self._lent: set[Connection] = set()
@@ -151,7 +151,7 @@ class Database:
                 pool = await asyncpg.create_pool(dsn, reset=_leave_as_it_is, **options.for_driver())
             except (ValueError, asyncpg.ClientConfigurationError) as error:
                 raise ConfigError(f"the database URL is not valid: {error}") from error
-            database = cls(pool, is_behind_pooler=options.is_behind_pooler)
+            database = cls(Pool(pool), is_behind_pooler=options.is_behind_pooler)
             if not options.is_behind_pooler:
                 await database.check_settings()
         return database
@@ -207,13 +207,19 @@ class Database:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
-            async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
+            connection = await self._pool.acquire()
+            is_kept = False
+            try:
                 yield connection
+                is_kept = self._pool.keep(connection)
+            finally:
+                if not is_kept:
+                    await self._pool.release(connection)
 
     async def lend(self) -> Connection:
         """A connection to be given back with `take_back`."""
         with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
-            connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+            connection = await self._pool.acquire()
         self._lent.add(connection)
         return connection
 

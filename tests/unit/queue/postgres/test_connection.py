@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
+import asyncpg
 import pytest
 
 from tests.conftest import MakeDatabase
-from windrow.errors import ConfigError
+from windrow.errors import ConfigError, StoreError
 from windrow.queue.postgres.connection import PLANNER_SETTINGS, Database, parse_url
 from windrow.queue.statements import parse_statement
 
@@ -74,5 +78,62 @@ async def test_name_that_is_taken_is_a_poolers_doing(make_database: MakeDatabase
     try:
         with pytest.raises(ConfigError, match=r"add \?pooled=true.*already exists.*42P05"):
             await prepare_twice()
+    finally:
+        await database.close()
+
+
+def _is_lost(connection: Any) -> bool:
+    try:
+        return bool(connection.is_closed())
+    except asyncpg.InterfaceError:  # and taken back by the driver
+        return True
+
+
+async def test_connection_is_used_again_and_one_that_was_lost_is_not(
+    make_database: MakeDatabase,
+) -> None:
+    url = make_database()
+    database = await Database.open(url)
+    try:
+        async with database.connection() as first:
+            pid = await first.fetchval("SELECT pg_backend_pid()")
+        async with database.connection() as second:
+            assert second is first
+        outside = await asyncpg.connect(url)
+        await outside.execute(f"SELECT pg_terminate_backend({pid}, 5000)")
+        await outside.close()
+        async with asyncio.timeout(30):
+            while not _is_lost(first):
+                await asyncio.sleep(0.01)
+        assert (await database.fetch(ONE, {}))[0]["n"] == 1
+    finally:
+        await database.close()
+
+
+async def test_connection_with_a_failed_statement_or_an_open_transaction_is_not_kept(
+    make_database: MakeDatabase,
+) -> None:
+    database = await Database.open(f"{make_database()}?pool_size=1")
+    try:
+        with pytest.raises(StoreError):
+            async with database.connection() as connection:
+                await connection.execute("BEGIN; SELECT 1 / 0")
+        async with database.connection() as connection:
+            assert not connection.is_in_transaction()
+            await connection.execute("BEGIN")
+        async with database.connection() as connection:
+            assert not connection.is_in_transaction()
+    finally:
+        await database.close()
+
+
+async def test_who_waits_for_the_only_connection_gets_it(make_database: MakeDatabase) -> None:
+    database = await Database.open(f"{make_database()}?pool_size=1")
+    try:
+        async with database.connection():
+            waiting = [asyncio.create_task(database.fetch(ONE, {})) for _ in range(5)]
+            await asyncio.sleep(0)
+        async with asyncio.timeout(30):
+            assert all([(await one)[0]["n"] == 1 for one in waiting])
     finally:
         await database.close()

@@ -1,0 +1,72 @@
+"""The pool, with some connections kept at hand.
+
+asyncpg takes a connection back in a task of its own, under a timer, and asks for another round of
+the event loop to lend it: twice what our statements take to be sent. A connection that is given
+back as it was is therefore kept, and lent again at once; what went wrong goes back to asyncpg.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import asyncpg
+
+# More than a few at once are asked for in bursts only: asyncpg closes those when they are idle.
+MOST_KEPT: Final = 3
+ACQUIRE_SECONDS: Final = 30.0
+
+Connection = Any  # asyncpg's proxy
+
+
+class Pool:
+    def __init__(self, pool: asyncpg.Pool[Any]) -> None:
+        self._pool = pool
+        self._kept: list[Connection] = []
+        self._waiting = 0  # for a connection of asyncpg's
+        self._is_closing = False
+
+    async def acquire(self) -> Connection:
+        while self._kept:
+            connection = self._kept.pop()
+            if _is_good(connection):
+                return connection
+            await self._pool.release(connection)
+        self._waiting += 1
+        try:
+            return await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+        finally:
+            self._waiting -= 1
+
+    def keep(self, connection: Connection) -> bool:
+        """Take back a connection that no statement failed on, unless somebody waits for it at
+        asyncpg's; whether it was taken."""
+        if (
+            self._waiting
+            or self._is_closing
+            or len(self._kept) >= MOST_KEPT
+            or not _is_good(connection)
+        ):
+            return False
+        self._kept.append(connection)
+        return True
+
+    async def release(self, connection: Connection) -> None:
+        """Take back a connection, whatever state it is in."""
+        await self._pool.release(connection)
+
+    async def close(self) -> None:
+        """Wait until all are back, and close them."""
+        self._is_closing = True
+        while self._kept:
+            await self._pool.release(self._kept.pop())
+        await self._pool.close()
+
+    def terminate(self) -> None:
+        self._pool.terminate()
+
+
+def _is_good(connection: Connection) -> bool:
+    try:
+        return not connection.is_closed() and not connection.is_in_transaction()
+    except asyncpg.InterfaceError:  # it was lost, and asyncpg has taken it back by itself
+        return False
