@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 from windrow.queue.job import Job
 from windrow.queue.postgres.rows import Row, as_json, columns, sql, to_claimed
 from windrow.queue.records import Claim
+from windrow.queue.statements import Statement
 from windrow.queue.transactions import Executor
 
 RESCAN_SECONDS: Final = 1.0
@@ -70,6 +71,13 @@ class Look:
             "kind_seconds": as_json(claim.kind_seconds) if claim.kind_seconds else None,
             "worker": claim.worker,
         }
+
+    def to_claim(self, claim: Claim, now: datetime | None) -> tuple[Statement, dict[str, Any]]:
+        """The statement that claims what is looked for, and its values."""
+        if len(self.queues) > 1 or self.is_floored:
+            return sql("claim_jobs"), {**self.values(claim), "now": now}
+        one = {"queue": self.queues[0], "limit": self.shares[0]}
+        return sql("claim_queue"), {**self.values(claim), **one, "now": now}
 
     def may_have_more(self, found: int) -> bool:
         """Whether another look could find what is still wanted: before the floor, or in another
@@ -160,7 +168,7 @@ class Claimer:
                 look = await self.look(executor, claim, claim.limit - len(jobs), now, is_floored)
                 if look is None:
                     break
-                rows = await executor.fetch(sql("claim_jobs"), {**look.values(claim), "now": now})
+                rows = await executor.fetch(*look.to_claim(claim, now))
                 found = self.note(rows, look, claim)
                 jobs += found
                 if not look.may_have_more(len(found)):
