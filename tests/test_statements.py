@@ -102,6 +102,7 @@ ONLY: dict[str, dict[str, str]] = {
         ),
         "find_history": "rows of a UNION cannot be locked there",
         "find_keys": "what finds holders for inserts takes whole rows there",
+        "hold_run": "locked there: SQLite has one writer",
         "save_step": "fenced in the statement itself there: SQLite looks at the job before",
         "remove_moved": "one statement there: SQLite puts it together from smaller ones",
         "remove_groups": "what deletes groups there looks at their expiry",

@@ -26,8 +26,9 @@ from tests.builders import (
 )
 from tests.callers import Caller
 from windrow.clock import FakeClock
-from windrow.errors import GroupEnded, WindrowError
-from windrow.queue.job import JobState
+from windrow.errors import GroupEnded, LeaseLost, WindrowError
+from windrow.queue.ids import new_id
+from windrow.queue.job import Job, JobState
 from windrow.queue.records import Finish
 from windrow.queue.store import JobTransaction, Store
 
@@ -56,6 +57,61 @@ async def test_effect_commits_with_the_finish(store: Store, run_sql, parameter: 
     assert finished.lost == ()
     assert run_sql("select note from effect") == [("done",)]
     assert await state(store, job.id) != JobState.ACTIVE
+
+
+async def test_parameters_are_written_alike_on_every_store(store: Store, run_sql) -> None:
+    job = await add_and_claim(store)
+    tx = await store.begin()
+    quoted = "insert into effect values ('$1' || $2 || $1) /* $3 */ -- and $4"
+    await tx.execute(quoted, "one", "two")
+    await store.finish_jobs([completion(job)], tx=tx)
+    assert run_sql("select note from effect") == [("$1twoone",)]
+
+
+async def test_what_is_saved_is_there_while_the_job_runs_on(
+    store: Store, run_sql, parameter: str
+) -> None:
+    job = await add_and_claim(store)
+    await store.save_work(job.id, job.lease_token or "", await noted(store, parameter, "begun"))
+    assert run_sql("select note from effect") == [("begun",)]
+    assert await state(store, job.id) == JobState.ACTIVE
+
+    await store.finish_jobs([completion(job)], tx=await noted(store, parameter))
+    assert run_sql("select note from effect order by note") == [("begun",), ("done",)]
+
+
+async def test_a_stale_worker_saves_nothing(
+    store: Store, clock: FakeClock, run_sql, parameter: str
+) -> None:
+    """N1, for what is written on the way."""
+    job = await add_and_claim(store)
+    clock.advance(61)
+    await store.rescue_jobs()
+    for token in (job.lease_token or "", new_id(), "nonsense"):
+        with pytest.raises(LeaseLost):
+            await store.save_work(job.id, token, await noted(store, parameter))
+    assert run_sql("select note from effect") == []
+
+
+async def test_what_cannot_be_saved_leaves_the_job_running(
+    store: Store, run_sql, parameter: str
+) -> None:
+    job = await add_and_claim(store)
+    await store.save_work(job.id, job.lease_token or "", await noted(store, parameter))
+    tx = await store.begin()
+    await tx.execute("update effect set note = $1", "other")
+    with pytest.raises(WindrowError):
+        await save_twice(store, job, tx)
+    await tx.rollback()
+    assert run_sql("select note from effect") == [("done",)]
+    await accept(store, completion(job))
+
+
+async def save_twice(store: Store, job: Job, tx: JobTransaction) -> None:
+    """Write what the table refuses: there, or when it is saved."""
+    for _ in range(2):
+        await tx.execute("insert into effect values ($1)", "same")
+    await store.save_work(job.id, job.lease_token or "", tx)
 
 
 async def test_stale_token_rolls_the_effect_back(

@@ -268,6 +268,23 @@ async def test_payload_that_does_not_fit_fails_at_once_and_names_the_field(queue
     assert "$.width" in (job.error or "")
 
 
+async def test_a_failure_can_keep_what_its_run_has_written(queue: Queue, run_sql) -> None:
+    run_sql("create table effect (note varchar(20) not null)")
+
+    @handler("work")
+    async def work(job: Job) -> Fail:
+        await job.tx.execute("insert into effect values ($1)", "begun")
+        await job.tx.save()
+        assert run_sql("select note from effect") == [("begun",)]
+        await job.tx.execute("update effect set note = $1", "failed")
+        return Fail("no such call", commit=True)
+
+    job = await run(queue, work)
+
+    assert (job.state, job.error) == (JobState.FAILED, "no such call")
+    assert run_sql("select note from effect") == [("failed",)]
+
+
 async def test_effect_in_the_jobs_transaction_is_there_exactly_once(queue: Queue, run_sql) -> None:
     """A run that fails leaves nothing; the one that is done leaves its row."""
     run_sql("create table effect (note varchar(20) not null)")

@@ -16,7 +16,7 @@ from windrow.queue.checks import SizeLimits, check_lease, check_seconds, encode_
 from windrow.queue.codec import clean_text
 from windrow.queue.job import Job, JobError, JobState, NewJob
 from windrow.queue.limits import make_room
-from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
+from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, commits
 from windrow.queue.policy import Backoff, backoff
 from windrow.queue.records import Finish
 from windrow.queue.steps import LeasedRun, report_progress, token_of
@@ -35,7 +35,7 @@ class Lease:
         self._limits = limits
         self._open = {job.id: job for job in jobs}
         for job in jobs:
-            job.tx = LazyTransaction(store)
+            job.tx = LazyTransaction(store, job)
             job.leased_run = LeasedRun(store, job, limits)
 
     def __bool__(self) -> bool:
@@ -72,11 +72,11 @@ class Lease:
     async def finish(self, job: Job, outcome: Outcome) -> None:
         """End the run with an outcome. Raises LeaseLost if the job is no longer ours."""
         finish = to_finish(job, outcome, self._limits)
-        if isinstance(outcome, Done) and job.tx is not None and job.tx.is_lost:
+        if commits(outcome) and job.tx is not None and job.tx.is_lost:
             await self._hand_back_what_was_lost(job)
             return
         begun = None if job.tx is None else job.tx.take()
-        if begun is not None and not isinstance(outcome, Done):
+        if begun is not None and not commits(outcome):
             await begun.rollback()
             begun = None
         try:
@@ -142,10 +142,11 @@ class LazyTransaction:
     """`job.tx`: the transaction the job will be completed in, begun when first used. What is
     executed there takes effect if and only if the completion is accepted."""
 
-    __slots__ = ("_begun", "_store", "is_lost")
+    __slots__ = ("_begun", "_job", "_store", "is_lost")
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, job: Job) -> None:
         self._store = store
+        self._job = job
         self._begun: JobTransaction | None = None
         self.is_lost = False  # it was to be committed, and nobody knows whether it was
 
@@ -167,6 +168,12 @@ class LazyTransaction:
         await (await self._begin()).note(
             group_id, clean_text(subject), [clean_text(text) for text in texts]
         )
+
+    async def save(self) -> None:
+        """Commit what was executed so far while the job goes on, if it is still ours: raises
+        LeaseLost if not. A later run does not know of it, so it should be harmless to repeat."""
+        if begun := self.take():
+            await self._store.save_work(self._job.id, token_of(self._job), begun)
 
     async def rollback(self) -> None:
         """Drop what was executed so far."""

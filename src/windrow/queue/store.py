@@ -8,8 +8,8 @@ Invariants every store keeps, and `tests/conformance` checks:
 - Only `ready` jobs are claimed, by priority (higher first), then `seq` (first come first); one
   claim never waits behind another's rows. Jobs of a paused queue or group are passed over.
 - A job is `active` exactly while it names the lease token of its claim. `finish_jobs`,
-  `report_progress`, `save_step` and `extend_leases` change a job only if it is active under the
-  given token.
+  `report_progress`, `save_step`, `save_work` and `extend_leases` change something only if the job
+  is active under the given token.
 - A job that went back to wait keeps the token of its last run, and so does a finished one: a
   finish repeated because its reply was lost is recognised and accepted as already done. A rescued
   job forgets the token, so the worker that lost it is refused.
@@ -119,7 +119,7 @@ class Capabilities:
 @runtime_checkable
 class JobTransaction(Protocol):
     """The transaction a job will be finished in: its statements commit with the finish, or not at
-    all. Parameters are written in the database's own style ($1 on Postgres, ? on SQLite)."""
+    all. Parameters are $1, $2 …; SQLite takes its own ? as well."""
 
     async def execute(self, sql: str, *args: Any) -> None: ...
     async def fetch(self, sql: str, *args: Any) -> list[dict[str, Any]]: ...
@@ -180,6 +180,11 @@ class JobStore(Protocol):
     async def save_step(self, job_id: str, token: str, name: str, result: str) -> str:
         """Keep the result (JSON) of a step of a running job. The first one stays: returns what is
         kept, this one or that. Raises LeaseLost if the token is stale, and then keeps nothing."""
+        ...
+
+    async def save_work(self, job_id: str, token: str, tx: JobTransaction) -> None:
+        """Commit what a running job has written in a transaction of `begin()`, while it goes on.
+        Raises LeaseLost if the token is stale, and then keeps nothing."""
         ...
 
     async def stage_jobs(self, limit: int = 1000) -> int:

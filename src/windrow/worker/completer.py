@@ -16,7 +16,7 @@ from windrow.errors import StoreError, StoreReadOnly, WindrowError
 from windrow.queue.checks import SizeLimits
 from windrow.queue.lease import to_finish
 from windrow.queue.limits import make_room
-from windrow.queue.outcome import Done, Fail, Outcome, Snooze
+from windrow.queue.outcome import Fail, Outcome, Snooze, commits
 from windrow.queue.records import Finish, Finished
 from windrow.queue.store import JobTransaction, Store
 from windrow.worker.claimer import Claimer
@@ -152,7 +152,7 @@ class Completer(Service):
         begun: JobTransaction | None = run.job.tx.take()
         finish = self._to_finish(run, outcome)
         try:
-            if begun is not None and not isinstance(outcome, Done):
+            if begun is not None and not commits(outcome):
                 await begun.rollback()
                 begun = None
             finished = await self._store.finish_jobs([finish], tx=begun)

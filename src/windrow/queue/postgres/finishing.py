@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
-from windrow.errors import ConfigError, StoreUnavailable
+from windrow.errors import ConfigError, LeaseLost, StoreUnavailable
 from windrow.queue.ids import is_id
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.postgres.claiming import place_of
@@ -113,6 +113,21 @@ class Finishing(Verbs):
     async def begin(self) -> JobTransaction:
         return await PostgresTransaction.begin(self._database)
 
+    async def save_work(self, job_id: str, token: str, tx: JobTransaction) -> None:
+        own = _own_transaction(tx)
+        try:
+            with wrapped_errors():
+                held = is_id(job_id) and is_id(token)
+                if held:
+                    values = {"id": job_id, "token": token}
+                    held = bool(await own.executor.fetch(statement("hold_run"), values))
+            if not held:
+                raise LeaseLost(job_id)
+            await own.commit()
+        except BaseException:
+            await own.rollback()
+            raise
+
     async def finish_jobs(
         self,
         finishes: Sequence[Finish],
@@ -212,8 +227,9 @@ class Finishing(Verbs):
     ) -> Finished:
         """Finish in the job's own transaction. Nothing of it is kept if the end is refused, or was
         written before: then its statements were, too."""
-        if not isinstance(tx, PostgresTransaction) or len(finishes) != 1:
-            raise ConfigError("tx is a transaction from begin(), for exactly one finish")
+        if len(finishes) != 1:
+            raise ConfigError("a transaction is for exactly one finish")
+        tx = _own_transaction(tx)
         work = Work(tx.executor, self.clock.now(), is_patient=True)
         try:
             with wrapped_errors():
@@ -229,6 +245,12 @@ class Finishing(Verbs):
         await self._after_commit(work)
         self._claimer.unbind(finish.id for finish in finishes)
         return Finished(ends.lost, tuple(await self._claim(claim)), tuple(ends.then))
+
+
+def _own_transaction(tx: JobTransaction) -> PostgresTransaction:
+    if not isinstance(tx, PostgresTransaction):
+        raise ConfigError("tx is a transaction from begin() of this store")
+    return tx
 
 
 def replace_limit(claim: Claim, limit: int) -> Claim:

@@ -14,6 +14,7 @@ from windrow.queue.sqlite.finishing import find_followers, give_way, put_back, s
 from windrow.queue.sqlite.looking import get_steps
 from windrow.queue.sqlite.rows import LiveJob, id_list, to_json, to_state, to_time
 from windrow.queue.sqlite.settling import leave
+from windrow.queue.sqlite.transaction import SqliteTransaction
 from windrow.queue.sqlite.work import Work, seqs
 
 
@@ -47,14 +48,23 @@ def report_progress(work: Work, reports: Sequence[ProgressReport]) -> tuple[str,
 
 
 def save_step(work: Work, job_id: str, token: str, name: str, result: str) -> str:
-    found = work.live_jobs("find_live", {"ids": id_list([job_id])})
-    held = [job for job in found if job.state == "active" and job.lease == token]
-    if not held:
-        raise LeaseLost(job_id)
-    line = {"seq": held[0].seq, "name": name, "at": work.now, "result": result}
+    held = _held_job(work, job_id, token)
+    line = {"seq": held.seq, "name": name, "at": work.now, "result": result}
     if work.run("add_steps", line):
         return result
     return next(step.result_json for step in get_steps(work, [job_id])[job_id] if step.name == name)
+
+
+def save_work(work: Work, job_id: str, token: str, tx: SqliteTransaction) -> None:
+    _held_job(work, job_id, token)
+    tx.replay(work)
+
+
+def _held_job(work: Work, job_id: str, token: str) -> LiveJob:
+    for job in work.live_jobs("find_live", {"ids": id_list([job_id])}):
+        if job.state == "active" and job.lease == token:
+            return job
+    raise LeaseLost(job_id)
 
 
 def _keep_progress(work: Work, job: LiveJob, report: ProgressReport) -> tuple[int, str | None, str]:

@@ -210,8 +210,8 @@ class SqliteStore(DocumentVerbs):
         claim: Claim | None = None,
         tx: JobTransaction | None = None,
     ) -> Finished:
-        if tx is not None and not isinstance(tx, SqliteTransaction):
-            raise ConfigError("finish_jobs(tx=…) takes a transaction of this store's begin()")
+        if tx is not None:
+            tx = _own_transaction(tx)
         if not finishes and claim is None:
             return Finished()
         return await self._write(lambda work: finishing.finish_jobs(work, finishes, claim, tx))
@@ -229,6 +229,10 @@ class SqliteStore(DocumentVerbs):
 
     async def save_step(self, job_id: str, token: str, name: str, result: str) -> str:
         return await self._write(lambda work: leasing.save_step(work, job_id, token, name, result))
+
+    async def save_work(self, job_id: str, token: str, tx: JobTransaction) -> None:
+        own = _own_transaction(tx)
+        await self._write(lambda work: leasing.save_work(work, job_id, token, own))
 
     async def stage_jobs(self, limit: int = 1000) -> int:
         return await self._write(lambda work: leasing.stage_jobs(work, limit))
@@ -578,3 +582,9 @@ class SqliteStore(DocumentVerbs):
 
     async def list_dialects(self) -> list[DialectInfo]:
         return await self._read(dialects.list_dialects)
+
+
+def _own_transaction(tx: JobTransaction) -> SqliteTransaction:
+    if not isinstance(tx, SqliteTransaction):
+        raise ConfigError("tx is a transaction from begin() of this store")
+    return tx

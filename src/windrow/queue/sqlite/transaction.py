@@ -3,6 +3,7 @@ finishes the job. Nothing can be read through it; the file can be read beside it
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Any, Final
@@ -29,6 +30,18 @@ _FORBIDDEN: Final = frozenset(
 _FIRST_WORD: Final = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$)|;)*(\w*)", re.DOTALL)
 
 
+# A parameter as Postgres writes it, or what may contain something that looks like one.
+_PARAMETER: Final = re.compile(
+    r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|\$(\d+)\b""", re.DOTALL
+)
+
+
+@functools.lru_cache(256)
+def _numbered(sql: str) -> str:
+    """`$1` as SQLite writes it, so that a handler can be the same on both stores."""
+    return _PARAMETER.sub(lambda found: f"?{found[1]}" if found[1] else found[0], sql)
+
+
 class SqliteTransaction:
     def __init__(self) -> None:
         self._statements: list[tuple[str, tuple[Any, ...] | dict[str, Any]]] = []
@@ -39,7 +52,7 @@ class SqliteTransaction:
         word = first[1].lower() if first else ""
         if word in _FORBIDDEN:
             raise StoreError(f"{word.upper()} cannot be used in a job's transaction")
-        self._statements.append((sql, args))
+        self._statements.append((_numbered(sql), args))
 
     async def note(self, group_id: str, subject: str, texts: Sequence[str]) -> None:
         values = {"group_id": group_id, "subject": subject, "texts": to_json(list(texts))}
