@@ -19,6 +19,7 @@ import asyncio
 import os
 import secrets
 import shutil
+import tempfile
 import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -53,6 +54,7 @@ CONFORMANCE = Path(__file__).parent / "conformance"
 SERVER = pytest.StashKey[Server]()
 BOUNCER = pytest.StashKey[Bouncer]()
 BROKER = pytest.StashKey[Broker]()
+DATA = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 # "ci" draws the same examples every time; WINDROW_HYPOTHESIS=explore looks for new ones.
 hypothesis.settings.register_profile("ci", derandomize=True, print_blob=True, deadline=None)
@@ -82,6 +84,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", "chaos: takes long; run by `make chaos`, not by `make test`")
     config.addinivalue_line("markers", "long: run behind pgbouncer only if --store asks for it")
+    # What is no job (an index, its lock) is kept apart from that of whoever runs the tests.
+    folder = tempfile.TemporaryDirectory(prefix="windrow-tests-", ignore_cleanup_errors=True)
+    config.stash[DATA] = folder
+    os.environ["WINDROW_DATA_DIR"] = folder.name
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -131,6 +137,7 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     with ExitStack() as stack:  # whatever happens to one, the others are stopped
+        stack.callback(config.stash[DATA].cleanup)
         if server := config.stash.get(SERVER, None):
             stack.callback(server.stop)
         if bouncer := config.stash.get(BOUNCER, None):

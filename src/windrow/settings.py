@@ -40,7 +40,7 @@ class Settings:
     handlers: str = _setting(
         "",
         "Modules that `windrow worker` takes handlers from, with spaces or commas between; empty: "
-        "web, Windrow's own",
+        "web and index, Windrow's own",
     )
     max_payload_bytes: int = _setting(4 * 1024 * 1024, "The largest payload taken, as JSON")
     max_result_bytes: int = _setting(64 * 1024 * 1024, "The largest result taken, as JSON")
@@ -73,6 +73,12 @@ class Settings:
     embed_dimension: int = _setting(
         0, "How long the vectors of that model are to be; 0: as long as it makes them"
     )
+    qdrant_url: str = _setting(
+        "",
+        "A Qdrant server to keep the index in; empty: the database if it is a Postgres with the "
+        "extension vector, else a folder in data_dir",
+    )
+    qdrant_key: str = _setting("", "The key for that server", is_secret=True)
     allow_private_networks: bool = _setting(
         False, "Whether pages may be fetched from this machine and from private networks"
     )

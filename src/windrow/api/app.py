@@ -13,6 +13,7 @@ from windrow.api.queue import groups, jobs, queues, runs
 from windrow.api.rates import RateLimit
 from windrow.queue.queue import Queue
 from windrow.services.keys import KeyRing
+from windrow.services.searching import Searching
 from windrow.settings import Settings
 
 ROUTERS = (
@@ -45,6 +46,8 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.keys = KeyRing(queue, settings)
     app.state.rates = RateLimit(settings.api_requests_per_minute)
+    app.state.searching = Searching(settings, queue)
+    app.state.closing = [app.state.searching.close]  # for whoever serves it, at the end
     for router in ROUTERS:
         app.include_router(router)
     add_error_handlers(app)

@@ -19,9 +19,11 @@ from windrow.errors import (
     GroupEnded,
     GroupNotFound,
     IllegalTransition,
+    IndexUnavailable,
     IngestError,
     InvalidJob,
     InvalidOptions,
+    InvalidSearch,
     JobNotFound,
     JobRacedOut,
     LeaseLost,
@@ -42,6 +44,7 @@ STATUSES: Final[tuple[tuple[type[WindrowError], int, str], ...]] = (
     (PayloadTooLarge, 413, "PAYLOAD_TOO_LARGE"),
     (ResultTooLarge, 413, "PAYLOAD_TOO_LARGE"),
     (InvalidJob, 400, "BAD_REQUEST"),
+    (InvalidSearch, 400, "BAD_REQUEST"),
     (NotPermitted, 403, "FORBIDDEN"),
     (JobNotFound, 404, "NOT_FOUND"),
     (JobRacedOut, 404, "NOT_FOUND"),
@@ -52,6 +55,7 @@ STATUSES: Final[tuple[tuple[type[WindrowError], int, str], ...]] = (
     (GroupEnded, 409, "CONFLICT"),
     (DuplicateJob, 409, "CONFLICT"),
     (QueueFull, 429, "QUEUE_FULL"),
+    (IndexUnavailable, 503, "INDEX_UNAVAILABLE"),
     (StoreError, 503, "STORE_ERROR"),
 )
 # Of a page that could not be had; all others are 500.

@@ -20,6 +20,7 @@ from windrow.cli import (
     limits,
     queues,
     schedules,
+    search,
     serve,
     top,
     web,
@@ -48,6 +49,7 @@ app.command("bench", context_settings=bench.CONTEXT)(bench.bench)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("events")(events.events)
+app.command("search")(search.search)
 app.command("serve")(serve.serve)
 app.command("top")(top.top)
 app.command("worker")(worker.worker)

@@ -16,7 +16,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from windrow.errors import ConfigError, InvalidOptions, WindrowError
+from windrow.errors import ConfigError, InvalidOptions, InvalidSearch, WindrowError
 from windrow.queue.job import Job, JobState
 from windrow.settings import Settings, load_settings
 
@@ -80,7 +80,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(work)
     except WindrowError as error:
-        code = MISUSED if isinstance(error, ConfigError | InvalidOptions) else FAILED
+        misuse = ConfigError | InvalidOptions | InvalidSearch
+        code = MISUSED if isinstance(error, misuse) else FAILED
         raise give_up(str(error), code) from error
 
 

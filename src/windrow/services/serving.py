@@ -20,7 +20,13 @@ from windrow.errors import ConfigError
 from windrow.queue.queue import Queue
 from windrow.services.jobs import open_queue
 from windrow.services.keys import KeyRing
-from windrow.services.working import SUPERVISOR, Child, environment, open_web_handlers
+from windrow.services.owning import open_index_handlers
+from windrow.services.working import (
+    SUPERVISOR,
+    Child,
+    environment,
+    open_web_handlers,
+)
 from windrow.settings import Settings
 from windrow.worker.metrics import Metrics, watch_queue
 from windrow.worker.worker import Worker
@@ -50,7 +56,8 @@ async def serve(
     async with open_queue(settings, migrate=None) as queue:
         await check_host(queue, settings, host)
         with _listening(host, port) as listener:
-            server = _make_server(make_app(queue, settings), lambda: ready(_address(listener)))
+            app = make_app(queue, settings)
+            server = _make_server(app, lambda: ready(_address(listener)))
             async with _working(settings, queue, workers, concurrency) as stop_workers:
 
                 def stop() -> None:
@@ -59,6 +66,8 @@ async def serve(
 
                 with _signals(stop), watch_queue(queue):
                     await server.serve(sockets=[listener])
+                for close in app.state.closing:
+                    await close()
 
 
 async def check_host(queue: Queue, settings: Settings, host: str) -> None:
@@ -141,6 +150,7 @@ async def _one_here(
     async def work() -> None:
         async with AsyncExitStack() as stack:
             handlers = await stack.enter_async_context(open_web_handlers(settings, queue))
+            handlers += await stack.enter_async_context(open_index_handlers(settings, queue))
             worker = Worker(
                 queue,
                 handlers,
@@ -172,7 +182,14 @@ async def _processes(
     settings: Settings, count: int, concurrency: int
 ) -> AsyncIterator[Callable[[], None]]:
     supervised = {**environment(settings), SUPERVISOR: str(os.getpid())}
-    arguments = ["web", "--concurrency", str(concurrency), "--grace", f"{GRACE_SECONDS:g}s"]
+    arguments = [
+        "web",
+        "index",
+        "--concurrency",
+        str(concurrency),
+        "--grace",
+        f"{GRACE_SECONDS:g}s",
+    ]
     children = [Child(arguments, supervised) for _ in range(count)]
     tasks = [asyncio.create_task(child.keep_running()) for child in children]
 

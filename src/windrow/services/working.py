@@ -18,6 +18,7 @@ from typing import Any, Final
 from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue.queue import Queue
 from windrow.services.jobs import open_queue
+from windrow.services.owning import open_index_handlers
 from windrow.settings import Settings
 from windrow.worker.metrics import Metrics, serve_metrics, watch_queue
 from windrow.worker.observers import Observer
@@ -39,7 +40,7 @@ ORPHAN_SECONDS: Final = 1.0
 
 
 # Named like a module: the handlers of Windrow's own kinds of jobs.
-OWN_HANDLERS: Final = ("web",)
+OWN_HANDLERS: Final = ("web", "index")
 
 
 def find_handlers(names: Sequence[str]) -> list[ModuleType]:
@@ -69,6 +70,8 @@ async def run_worker(
             stack.push_async_callback(queue.close)
             if "web" in named:
                 handlers += await stack.enter_async_context(open_web_handlers(settings, queue))
+            if "index" in named:
+                handlers += await stack.enter_async_context(open_index_handlers(settings, queue))
             return await _run_worker(queue, handlers, until_idle, observers, options)
 
 

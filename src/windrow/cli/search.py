@@ -1,0 +1,127 @@
+"""`windrow search`: what was ingested, by meaning and by words.
+
+It works while `windrow serve` or a worker runs, whose index it asks then, and without any.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from windrow.cli.output import (
+    MISUSED,
+    DatabaseOption,
+    JsonOption,
+    give_up,
+    load,
+    make_console,
+    print_json,
+    run,
+)
+
+if TYPE_CHECKING:
+    from windrow.search.request import Found
+
+MODES = ("hybrid", "semantic", "keyword", "exact")
+
+
+def search(
+    query: Annotated[list[str], typer.Argument(metavar="QUERY…")],
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            "-m",
+            help="hybrid; semantic: by meaning; keyword: by words; exact: as it is written.",
+        ),
+    ] = "hybrid",
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 10,
+    collection: Annotated[
+        list[str] | None, typer.Option("--collection", "-c", help="Only these.")
+    ] = None,
+    source: Annotated[list[str] | None, typer.Option("--source", "-s", help="Only these.")] = None,
+    path: Annotated[
+        str | None, typer.Option(metavar="GLOB", help="Like src/**/*.py, or https://host/docs/**.")
+    ] = None,
+    language: Annotated[list[str] | None, typer.Option("--language", "-l")] = None,
+    branch: Annotated[str | None, typer.Option()] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="All of these.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Default: those of all.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Documents from then on, like 2026-01-31.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="DATE", help="Documents up to then.")] = None,
+    per_document: Annotated[
+        int, typer.Option(min=1, help="Places of one document that are shown.")
+    ] = 1,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Search what was ingested."""
+    if mode not in MODES:
+        raise give_up(f"--mode must be one of {', '.join(MODES)}, not {mode!r}", MISUSED)
+    settings = load(database)
+    # Not at the top: other commands start without them.
+    from windrow.search.request import SearchRequest
+    from windrow.services.searching import search as search_for
+
+    request = SearchRequest(
+        query=" ".join(query),
+        mode=mode,  # type: ignore[arg-type]
+        limit=limit,
+        tenant=tenant,
+        collections=tuple(collection or ()),
+        sources=tuple(source or ()),
+        path=path,
+        languages=tuple(language or ()),
+        branch=branch,
+        tags=tuple(tag or ()),
+        since=_moment(since, "--since"),
+        until=_moment(until, "--until"),
+        per_document=per_document,
+    )
+    answer = run(search_for(settings, request))
+    if as_json:
+        print_json(answer)
+        return
+    console = make_console()
+    if answer.warning:
+        console.print(Text(answer.warning, "yellow"))
+    if not answer.results:
+        console.print("Nothing was found.")
+    for number, found in enumerate(answer.results, 1):
+        for line in _lines(number, found):
+            console.print(line, soft_wrap=True)
+        console.print()
+
+
+def _lines(number: int, found: Found) -> list[Text]:
+    """A result for people: where it is, the way there through its headings, and what it says."""
+    title = Text.assemble((f"{number}. ", "dim"), (found.title or found.uri, "bold"))
+    title.append(f"  {found.score:.4g}", "green")
+    why = ", ".join(f"{name} #{rank}" for name, rank in found.why.items())
+    title.append(f"  ({why})", "dim")
+    place = Text("   ").append(found.uri, "cyan")
+    if found.branch:
+        place.append(f" @{found.branch}", "cyan")
+    place.append(f"  {found.collection}/{found.source}", "dim")
+    lines = [title, place]
+    if found.headings:
+        lines.append(Text("   " + " > ".join(found.headings), "italic"))
+    snippet = Text(found.snippet)
+    for start, end in found.highlights:
+        snippet.stylize("bold yellow", start, end)
+    return lines + [Text("   ").append_text(line) for line in snippet.split("\n")]
+
+
+def _moment(text: str | None, option: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise give_up(f"{option} takes a date like 2026-01-31, not {text!r}", MISUSED) from error
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

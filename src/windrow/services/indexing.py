@@ -1,0 +1,178 @@
+"""Where the index is, who may write to it, and the parts that writing and searching share.
+
+The embedded index belongs to one process at a time, the *owner*: it holds a lock beside the index,
+runs the jobs of the queue `index`, and answers other processes through a socket there. An index in
+a server has no owner: every worker writes to it, everybody searches it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from windrow.index.home import Index, Space
+from windrow.pipelines.index.context import space_of
+from windrow.queue.queue import Queue
+from windrow.search.searcher import Searcher
+from windrow.settings import Settings, data_folder
+
+if TYPE_CHECKING:
+    from windrow.index.embed import Embedder
+
+Home = Literal["edge", "qdrant", "pgvector"]
+LONGEST_SOCKET: Final = 100  # bytes of a socket's path; the system takes 107
+OWN_OPTIONS: Final = frozenset({"pooled", "prepared", "pool_size"})  # of our URLs, not Postgres'
+
+
+async def find_home(settings: Settings) -> Home:
+    """Where the index is: in the Qdrant server that is named, in the same Postgres if it can be,
+    else in a folder."""
+    if settings.qdrant_url:
+        return "qdrant"
+    if not _is_postgres(settings):
+        return "edge"
+    return "pgvector" if await _has_vector(settings) else "edge"
+
+
+def open_index(settings: Settings, home: Home) -> Index:
+    """The index itself; of an embedded one its owner must hold the lock."""
+    if home == "qdrant":
+        from windrow.index.qdrant import QdrantIndex
+
+        return QdrantIndex(settings.qdrant_url, settings.qdrant_key)
+    if home == "pgvector":
+        from windrow.index.pgvector import PgvectorIndex
+
+        return PgvectorIndex(_plain_dsn(settings.database_url))
+    from windrow.index.edge import EdgeIndex
+
+    return EdgeIndex(index_folder(settings) / "spaces")
+
+
+def index_folder(settings: Settings) -> Path:
+    """The folder of this database's index, its lock and its socket."""
+    if _is_postgres(settings):
+        parts = urlsplit(settings.database_url)
+        named = f"{parts.hostname}:{parts.port or 5432}{parts.path}"
+    else:
+        path = urlsplit(settings.database_url).path.removeprefix("/")
+        named = str(Path(path).resolve())
+    digest = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return data_folder(settings) / "index" / digest
+
+
+def socket_path(folder: Path) -> Path:
+    """Where the owner of an index listens; elsewhere if the name would be too long for a socket."""
+    path = folder / "owner.sock"
+    if len(os.fsencode(path)) <= LONGEST_SOCKET:
+        return path
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"windrow-{os.getuid()}-{digest}.sock"
+
+
+@contextmanager
+def owning(folder: Path) -> Iterator[bool]:
+    """Whether the index in this folder is ours, as long as this lasts. A process that dies loses
+    it."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / "owner.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield True
+
+
+class Embedders:
+    """Embedders by their models: the one of the settings, and the local one, opened when needed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._opened: list[Embedder] = []
+        self._opening = asyncio.Lock()
+
+    async def find(self, model: str | None) -> Embedder | None:
+        async with self._opening:
+            if not self._opened:
+                from windrow.index.embed import open_embedder
+
+                self._opened.append(await open_embedder(self._settings))
+            if model is None:
+                return self._opened[0]
+            for one in self._opened:
+                if one.model == model:
+                    return one
+            return await self._local(model)
+
+    async def _local(self, model: str) -> Embedder | None:
+        from windrow.index.embed.local import local_embedder
+
+        local = local_embedder()
+        if local.model != model:
+            return None
+        self._opened.append(local)
+        return local
+
+    async def close(self) -> None:
+        for one in self._opened:
+            await one.close()
+        self._opened.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedSpace:
+    space: Space
+    model: str
+
+
+def make_searcher(queue: Queue, index: Index, embedders: Embedders) -> Searcher:
+    async def find_places(tenant: str | None, names: tuple[str, ...]) -> Sequence[SearchedSpace]:
+        found = await queue.store.list_collections(tenant)
+        wanted = [one for one in found if not names or one.name in names]
+        places = {space_of(one).name: SearchedSpace(space_of(one), one.embedder) for one in wanted}
+        return list(places.values())
+
+    return Searcher(index, find_places, queue.store.find_named, embedders.find)
+
+
+def _is_postgres(settings: Settings) -> bool:
+    return settings.database_url.partition(":")[0] in ("postgresql", "postgres")
+
+
+async def _has_vector(settings: Settings) -> bool:
+    """Whether the extension is there, or can be made by whoever this is."""
+    import asyncpg
+
+    connection: Any = await asyncpg.connect(
+        _plain_dsn(settings.database_url), statement_cache_size=0
+    )
+    try:
+        return bool(
+            await connection.fetchval(
+                "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector') OR ("
+                "EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector') AND "
+                "has_database_privilege(current_database(), 'CREATE'))"
+            )
+        )
+    finally:
+        await connection.close()
+
+
+def _plain_dsn(url: str) -> str:
+    """A URL without the options that are ours."""
+    parts = urlsplit(url)
+    options = [(k, v) for k, v in parse_qsl(parts.query, True) if k not in OWN_OPTIONS]
+    return urlunsplit(parts._replace(query=urlencode(options)))

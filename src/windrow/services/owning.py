@@ -1,0 +1,219 @@
+"""The owner of the index: it writes, and answers those who ask through its socket.
+
+A worker that finds the index owned by another process waits until that one is gone, and takes its
+place then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from windrow.errors import StoreError, WindrowError
+from windrow.index.home import Index
+from windrow.pipelines.index.building import begin_build, rebuild
+from windrow.pipelines.index.context import Chunk, Indexing, space_of
+from windrow.pipelines.index.handlers import index_handlers
+from windrow.pipelines.index.tidying import tidy_job
+from windrow.queue.queue import Queue
+from windrow.search.request import SearchRequest
+from windrow.search.searcher import Searcher
+from windrow.services.indexing import (
+    Embedders,
+    find_home,
+    index_folder,
+    make_searcher,
+    open_index,
+    owning,
+    socket_path,
+)
+from windrow.settings import Settings
+from windrow.worker.registry import Handler
+from windrow.worker.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+TAKEOVER_SECONDS: Final = 1.0  # between looks whether the owner is gone
+TIDY_SECONDS: Final = 15.0  # between looks for what is to be removed
+LARGEST_LINE: Final = 16 * 1024 * 1024
+CONCURRENCY: Final = 4
+GRACE_SECONDS: Final = 10.0
+
+
+@asynccontextmanager
+async def open_index_handlers(settings: Settings, queue: Queue) -> AsyncIterator[list[Handler]]:
+    """The handlers of the index, if they are this process's to run. If another one owns it there
+    are none, and when that is gone a worker of its own takes its place here."""
+    home = await find_home(settings)
+    async with AsyncExitStack() as stack:
+        if home == "edge":
+            is_owner = stack.enter_context(owning(index_folder(settings)))
+            if not is_owner:
+                await stack.enter_async_context(_taking_over(settings, queue))
+                yield []
+                return
+        index = open_index(settings, home)
+        stack.push_async_callback(index.close)
+        listens = socket_path(index_folder(settings)) if home == "edge" else None
+        indexing = await stack.enter_async_context(_serving(settings, queue, index, listens))
+        yield index_handlers(indexing)
+
+
+@asynccontextmanager
+async def _serving(
+    settings: Settings, queue: Queue, index: Index, listens: Path | None
+) -> AsyncIterator[Indexing]:
+    """What the owner does besides its jobs: it answers, and sees to what is to be done."""
+    embedders = Embedders(settings)
+    indexing = Indexing(queue, index, embedders.find, _cut)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(embedders.close)
+        await check_index(indexing)
+        if listens is not None:
+            searcher = make_searcher(queue, index, embedders)
+            await stack.enter_async_context(listening(listens, searcher))
+        await stack.enter_async_context(_running(_keep_tidy(queue)))
+        yield indexing
+
+
+async def check_index(indexing: Indexing) -> None:
+    """Build again what was lost, and begin what another model asks for."""
+    store = indexing.queue.store
+    there = set(await indexing.index.spaces())
+    for collection in await store.list_collections():
+        if space_of(collection).name not in there:
+            count = await rebuild(indexing.queue, collection)
+            if count:
+                logger.warning("the index of %s is built again: %d texts", collection.name, count)
+        wanted = await indexing.find_embedder(None)
+        if wanted is None or wanted.model == collection.embedder:
+            continue
+        if collection.next_embedder != wanted.model:
+            logger.info("collection %s is embedded anew with %s", collection.name, wanted.model)
+            await begin_build(indexing.queue, collection, wanted)
+
+
+@asynccontextmanager
+async def listening(path: Path, searcher: Searcher) -> AsyncIterator[None]:
+    """Answer searches of other processes of this user: a line of JSON each way."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while line := await reader.readline():
+                writer.write(await _answered(searcher, line) + b"\n")
+                await writer.drain()
+        writer.close()
+
+    with _bound(path) as bound:
+        server = await asyncio.start_unix_server(answer, sock=bound, limit=LARGEST_LINE)
+        try:
+            yield
+        finally:
+            server.close()
+
+
+@contextmanager
+def _bound(path: Path) -> Iterator[socket.socket]:
+    """A socket there that only this user may use."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.unlink(missing_ok=True)  # of an owner that was killed
+    with socket.socket(socket.AF_UNIX) as bound:
+        before = os.umask(0o177)
+        try:
+            bound.bind(os.fspath(path))
+        finally:
+            os.umask(before)
+        try:
+            yield bound
+        finally:
+            path.unlink(missing_ok=True)
+
+
+async def _answered(searcher: Searcher, line: bytes) -> bytes:
+    try:
+        request = msgspec.json.decode(line, type=SearchRequest)
+        return msgspec.json.encode({"answer": await searcher.search(request)})
+    except msgspec.DecodeError as error:
+        return msgspec.json.encode({"error": str(error), "type": "InvalidSearch"})
+    except WindrowError as error:
+        return msgspec.json.encode({"error": str(error), "type": type(error).__name__})
+
+
+async def _keep_tidy(queue: Queue) -> None:
+    """Have removed what was dropped, by whatever."""
+    while True:
+        try:
+            if await queue.store.find_dropped(1):
+                await queue.enqueue_many([tidy_job()])
+        except StoreError as error:
+            logger.warning("looking for what is to be removed from the index: %s", error)
+        await asyncio.sleep(TIDY_SECONDS)
+
+
+@asynccontextmanager
+async def _taking_over(settings: Settings, queue: Queue) -> AsyncIterator[None]:
+    """Wait for the owner to be gone, then own the index, with a worker for it."""
+    stops: list[Callable[[], None]] = []
+
+    async def take_over() -> None:
+        while True:
+            with owning(index_folder(settings)) as is_owner:
+                if is_owner:
+                    await _own(settings, queue, stops)
+                    return
+            await asyncio.sleep(TAKEOVER_SECONDS)
+
+    task = asyncio.create_task(take_over(), name="windrow index owner")
+    try:
+        yield
+    finally:
+        for stop in stops:
+            stop()
+        if not stops:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _own(settings: Settings, queue: Queue, stops: list[Callable[[], None]]) -> None:
+    logger.info("this process owns the index now")
+    index = open_index(settings, "edge")
+    listens = socket_path(index_folder(settings))
+    try:
+        async with _serving(settings, queue, index, listens) as indexing:
+            worker = Worker(
+                queue,
+                index_handlers(indexing),
+                concurrency=CONCURRENCY,
+                grace=GRACE_SECONDS,
+                maintain=False,
+            )
+            stops.append(worker.stop)
+            await worker.run()
+    finally:
+        await index.close()
+
+
+@asynccontextmanager
+async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _cut(text: str, language: str) -> Sequence[Chunk]:
+    from windrow.index.chunk import chunk  # not at the top: grammars come with it
+
+    return chunk(text, language=language)

@@ -1,0 +1,127 @@
+"""The owner of the index: one process writes, others ask it, and another takes its place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.indexing.helpers import Library
+from windrow.errors import InvalidSearch
+from windrow.queue.queue import Queue
+from windrow.search.request import SearchRequest
+from windrow.services import searching
+from windrow.services.indexing import index_folder, open_index, owning, socket_path
+from windrow.services.owning import open_index_handlers
+from windrow.services.searching import Searching, ask_owner, search
+from windrow.settings import Settings
+from windrow.worker.worker import Worker
+
+
+@pytest.fixture
+def settings(store_url: str, tmp_path: Path) -> Settings:
+    return Settings(database_url=store_url, data_dir=str(tmp_path / "data"))
+
+
+@pytest.fixture
+async def queue(store_url: str) -> AsyncIterator[Queue]:
+    async with Queue.open(store_url) as opened:
+        yield opened
+
+
+async def put(queue: Queue, uri: str, text: str) -> None:
+    library = Library(queue, None)  # type: ignore[arg-type]
+    await library.put(uri, text)
+
+
+@asynccontextmanager
+async def owner(settings: Settings, queue: Queue) -> AsyncIterator[bool]:
+    """An owner that does its jobs until they are done."""
+    async with open_index_handlers(settings, queue) as handlers:
+        if handlers:
+            await Worker(queue, handlers, maintain=False).run(until_idle=True)
+        yield bool(handlers)
+
+
+async def found(settings: Settings, query: str) -> list[str]:
+    answer = await search(settings, SearchRequest(query=query))
+    return [one.uri for one in answer.results]
+
+
+async def test_others_search_through_the_owner_and_without_one_by_themselves(
+    settings: Settings, queue: Queue
+) -> None:
+    assert await found(settings, "hay") == []
+    await put(queue, "hay.md", "# Hay\n\nA windrow is a row of cut hay.")
+    await put(queue, "cat.md", "Cats sleep most of the day.")
+
+    async with owner(settings, queue) as is_owner:
+        assert is_owner
+        socket = socket_path(index_folder(settings))
+        assert socket.stat().st_mode & 0o777 == 0o600
+        answer = await ask_owner(socket, SearchRequest(query="cut hay", limit=1))
+        assert answer is not None
+        assert [one.uri for one in answer.results] == ["hay.md"]
+        assert answer.results[0].headings == ("Hay",)
+        assert (await found(settings, "sleeping cats"))[0] == "cat.md"
+        async with Searching(settings, queue) as many:
+            assert (await many.search(SearchRequest(query="hay"))).results[0].uri == "hay.md"
+            with pytest.raises(InvalidSearch):
+                await many.search(SearchRequest(query=" "))
+    assert not socket.exists()
+    assert (await found(settings, "cut hay"))[0] == "hay.md"
+
+
+async def test_second_worker_takes_the_place_of_an_owner_that_is_gone(
+    settings: Settings, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windrow.services.owning.TAKEOVER_SECONDS", 0.01)
+    with owning(index_folder(settings)) as is_owner:
+        assert is_owner
+        async with open_index_handlers(settings, queue) as handlers:
+            assert handlers == []
+            await put(queue, "hay.md", "A row of cut hay.")
+            with owning(index_folder(settings)) as is_second:
+                assert not is_second
+    async with open_index_handlers(settings, queue) as handlers:
+        assert handlers, "it is free again"
+    with owning(index_folder(settings)):
+        waiting = open_index_handlers(settings, queue)
+        assert await waiting.__aenter__() == []
+    [job] = await queue.list(kind="index.write")
+    await queue.wait(job.id, timeout=20)
+    assert await found(settings, "hay") == ["hay.md"]
+    await waiting.__aexit__(None, None, None)
+
+
+async def test_lost_index_is_built_again_from_the_documents(
+    settings: Settings, queue: Queue
+) -> None:
+    await put(queue, "hay.md", "A row of cut hay.")
+    async with owner(settings, queue):
+        pass
+    index = open_index(settings, "edge")
+    for space in await index.spaces():
+        await asyncio.to_thread(_remove, index_folder(settings) / "spaces" / space)
+    await index.close()
+    assert await found(settings, "hay") == []
+
+    async with owner(settings, queue):
+        assert await found(settings, "hay") == ["hay.md"]
+
+
+async def test_search_gives_up_on_an_owner_that_does_not_answer(
+    settings: Settings, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "PATIENCE_SECONDS", 0.05)
+    with owning(index_folder(settings)), pytest.raises(Exception, match="does not answer"):
+        await found(settings, "hay")
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder)
