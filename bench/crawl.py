@@ -170,7 +170,7 @@ def crawl_with_windrow(url: str, database: str) -> None:
         async with Queue.open(database) as queue:
             crawl_id = await web.start_crawl(queue, url, options)
             guard = Guard(allow=["127.0.0.0/8"])
-            async with web_handlers(queue, guard=guard) as handlers:
+            async with web_handlers(queue, guard=guard, host_concurrency=0) as handlers:
                 worker = Worker(queue, handlers, concurrency=CONCURRENCY)
                 running = asyncio.create_task(worker.run())
                 await queue.wait(crawl_id)

@@ -53,6 +53,9 @@ class Settings:
     max_page_bytes: int = _setting(
         1024 * 1024 * 1024, "What pages of earlier scrapes may take before the oldest of them go"
     )
+    host_concurrency: int = _setting(
+        8, "Pages of one site at once, where a crawl or batch does not say how many; 0: any number"
+    )
     chromium: str = _setting(
         "/usr/bin/chromium", "The browser for what only a browser can do: screenshots, actions, …"
     )

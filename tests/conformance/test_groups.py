@@ -799,3 +799,18 @@ async def test_members_are_listed_in_the_order_in_which_they_ended(
     assert await listed(after=order[-1]) == []
     assert await store.list_ended(group, "work", JobState.FAILED) == [jobs[2]]
     assert await store.list_ended(UNKNOWN_ID, "work", JobState.COMPLETED) == []
+
+
+async def test_group_that_is_held_open_ends_with_a_root_that_crashed_too_often(
+    store: Store, clock: FakeClock
+) -> None:
+    root = await add_and_claim(store, "crawl", max_crashes=1)
+    group = await make_group(store, root=root.id, is_open=True, then=row("finish"))
+    member = await add(store, group=group.id)
+    clock.advance(61)
+    await store.rescue_jobs()
+
+    ended = await get_group(store, group.id)
+    assert (ended.state, ended.pending, ended.ended_at) == ("cancelled", 0, clock.now())
+    assert (await state(store, root.id), await state(store, member)) == ("failed", "cancelled")
+    assert (await claim_one(store)).kind == "finish"

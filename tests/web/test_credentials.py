@@ -24,15 +24,20 @@ async def test_pages_of_a_tenant_are_fetched_with_its_credentials(
     sealed = Sealer(settings).seal("docs", "acme", credential)
     row = CredentialRow("docs", "acme", credential.origin, credential.holds, sealed)
     await queue.store.put_credential(row)
-    for path in ("/theirs", "/nobodys"):
+    for path in ("/theirs", "/nobodys", "/crawled", "/mapped"):
         site.page(path)
+    site.sitemap("/sitemap.xml", ["/crawled"])
+    site.text("/llms.txt", "# Docs")
     await web.start_scrape(queue, f"{site.url}/theirs", tenant="acme")
+    await web.start_crawl(queue, f"{site.url}/crawled", tenant="acme")
+    await web.start_map(queue, f"{site.url}/mapped", tenant="acme")
     await web.start_scrape(queue, f"{site.url}/nobodys")
     async with web_handlers(queue, guard=LOOPBACK, vault=Vault(queue, settings)) as handlers:
         await Worker(queue, handlers).run(until_idle=True)
     sent = {
         path: {name.lower(): value for name, value in site.headers[path].items()}
-        for path in ("/theirs", "/nobodys")
+        for path in site.headers
     }
-    assert sent["/theirs"]["x-api-key"] == "hush"
+    shown = {"/theirs", "/crawled", "/mapped", "/robots.txt", "/sitemap.xml", "/llms.txt"}
+    assert {path for path in sent if sent[path].get("x-api-key") == "hush"} >= shown
     assert "x-api-key" not in sent["/nobodys"]

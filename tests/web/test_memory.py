@@ -40,6 +40,7 @@ async def test_site_of_100_000_pages_is_crawled_in_400_mib(tmp_path: Path) -> No
                     **os.environ,
                     "WINDROW_DATABASE_URL": url,
                     "WINDROW_ALLOW_HOSTS": "127.0.0.0/8",
+                    "WINDROW_HOST_CONCURRENCY": "0",
                 },
                 stderr=subprocess.DEVNULL,
             )

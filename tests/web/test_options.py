@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.web.crawling import crawl, pages
+from tests.web.crawling import crawl, pages, work
 from tests.web.site import Page, Site, SiteServer
 from windrow import Queue
 from windrow.ingest.fetch import resolver
+from windrow.pipelines.web.context import HOST_CONCURRENCY
 from windrow.services import web
 
 QUIET: dict[str, Any] = {"sitemap": "skip", "llmsTxt": False}
@@ -320,9 +321,38 @@ async def test_only_failed_pages_are_tried_again(queue: Queue, site: Site) -> No
     assert site.hits["/fine"] == site.hits["/"] == 0
 
 
-async def _work_anywhere(queue: Queue) -> None:
-    from tests.web.crawling import work
+async def test_pages_that_are_tried_again_keep_the_pause_that_robots_txt_asks_for(
+    queue: Queue, site: Site
+) -> None:
+    site.robots("User-agent: *\nCrawl-delay: 0.05")
+    site.page("/", links=["/film"])
+    site.put("/film", Page(b"\0\1", content_type="video/mp4"))
+    crawl_id = await crawl(queue, site, **QUIET)
+    limit = {one.key: one for one in await queue.limits()}.get(f"crawl:{crawl_id}")
+    assert limit is None or limit.active is None, "it goes with the crawl"
 
+    assert await web.retry_failed(queue, crawl_id) == 1
+    again = {one.key: one for one in await queue.limits()}[f"crawl:{crawl_id}"]
+    assert (again.active, again.per_second) == (1, 20.0)
+
+
+async def test_a_site_is_asked_for_a_few_pages_at_once_unless_somebody_says_how_many(
+    queue: Queue, site: Site
+) -> None:
+    site.generate(40, seconds=0.02)
+    options = {**QUIET, "crawlEntireDomain": True}
+    crawl_id = await crawl(queue, site, "/p/0", concurrency=30, **options)
+    assert len(await pages(queue, crawl_id)) == 40
+    assert 2 <= site.most_in_flight <= HOST_CONCURRENCY
+
+    site.forget()
+    urls = [f"{site.url}/p/{number}" for number in range(40)]
+    await web.start_batch(queue, urls)
+    await work(queue, concurrency=30)
+    assert 2 <= site.most_in_flight <= HOST_CONCURRENCY
+
+
+async def _work_anywhere(queue: Queue) -> None:
     async with asyncio.timeout(60):
         await work(queue)
 

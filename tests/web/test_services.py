@@ -90,6 +90,29 @@ async def test_map_lists_the_addresses_of_a_site(
     assert [path_of(link) for link in links] == wanted
 
 
+async def test_map_adds_what_the_tenant_has_scraped_of_the_site_before(
+    queue: Queue, site: Site
+) -> None:
+    site.page("/", links=["/a"])
+    site.page("/a", links=["/deep"])
+    site.page("/deep")
+    site.page("/kept")
+    await web.start_crawl(queue, site.url, {"sitemap": "skip", "llmsTxt": False}, tenant="acme")
+    await web.start_scrape(queue, f"{site.url}/kept", {"maxAge": 1000}, tenant="acme")
+    await web.start_scrape(queue, f"{site.url}/nobodys", {"maxAge": 1000})
+    await work(queue)
+    maps = [
+        await web.start_map(queue, site.url, tenant="acme"),
+        await web.start_map(queue, site.url, {"useIndex": False}, tenant="acme"),
+        await web.start_map(queue, site.url, tenant="globex"),
+    ]
+    await work(queue)
+
+    known, *others = [(await queue.get(job.id)).result["links"] for job in maps]
+    assert [path_of(link) for link in known] == ["/", "/a", "/kept", "/deep"]
+    assert [[path_of(link) for link in links] for links in others] == [["/", "/a"], ["/", "/a"]]
+
+
 def test_search_puts_what_it_is_about_first_and_keeps_the_rest_in_order() -> None:
     urls = ["https://a/x", "https://a/hay-bales", "https://a/y", "https://a/Hay/rows"]
     assert order(urls, "hay rows") == [urls[3], urls[1], urls[0], urls[2]]

@@ -96,6 +96,7 @@ async def open_web_handlers(settings: Settings, queue: Queue) -> AsyncIterator[l
                 vault=Vault(queue, settings),
                 chromium=settings.chromium,
                 model=model,
+                host_concurrency=settings.host_concurrency,
             )
         )
 

@@ -19,13 +19,12 @@ from windrow.services.web import start_map, wait_or_cancel, why_failed
 router = APIRouter(tags=["map"])
 
 WAIT_SECONDS: Final = 300.0
-# Said by clients; there is no index of others' maps to use or not to use here.
-_WITHOUT_EFFECT: Final = ("origin", "integration", "useIndex", "ignoreCache")
+_WITHOUT_EFFECT: Final = ("origin", "integration")  # who asks
 
 
 @router.post("/v2/map", openapi_extra=TAKES_URL)
 async def map_site(request: Request, caller: Writer) -> Response:
-    """The addresses of a site, from its sitemaps and its first page."""
+    """The addresses of a site: of its first page, of its sitemaps, and known from before."""
     options = await read_body(request)
     for name in _WITHOUT_EFFECT:
         options.pop(name, None)

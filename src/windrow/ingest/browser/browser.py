@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from yarl import URL
+
 from windrow.errors import BrowserCrashed, FetchError, FetchTimeout, IngestError
 from windrow.ingest.browser.acting import act, is_crash
 from windrow.ingest.browser.chromium import Chromium
@@ -101,7 +103,7 @@ class Browser:
             with _failures(url):
                 async with (
                     asyncio.timeout(self._seconds(options)),
-                    self._context(chromium, options) as context,
+                    self._context(chromium, url, options, credentials) as context,
                 ):
                     return await self._render(context, url, options, credentials)
 
@@ -116,12 +118,19 @@ class Browser:
 
     @asynccontextmanager
     async def _context(
-        self, chromium: Chromium, options: ScrapeOptions
+        self,
+        chromium: Chromium,
+        url: str,
+        options: ScrapeOptions,
+        credentials: Credentials | None,
     ) -> AsyncIterator[BrowserContext]:
         """A context of its own. One that cannot be closed takes the browser with it."""
         from playwright.async_api import Error
 
-        context = await chromium.connection.new_context(**_settings(chromium, options))
+        settings = _settings(chromium, options)
+        if credentials and credentials.headers_for(URL(url)):
+            settings["ignore_https_errors"] = False  # stored secrets go to nobody who hides
+        context = await chromium.connection.new_context(**settings)
         try:
             yield context
         finally:

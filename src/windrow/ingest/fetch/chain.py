@@ -83,6 +83,12 @@ class Chain:
             put_headers(headers, {"Cookie": held})
         return headers
 
+    @property
+    def shows_credentials(self) -> bool:
+        """Whether somebody's stored secrets are sent to where the chain is now, who must then prove
+        to be who it says."""
+        return self._credentials is not None and bool(self._credentials.headers_for(self.url))
+
     def keep_cookies(self, lines: list[str]) -> None:
         """Remember what the server set, for the rest of the chain."""
         if self._jar is None:

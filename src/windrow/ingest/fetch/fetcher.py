@@ -152,7 +152,7 @@ class Fetcher:
                     chain.url,
                     headers=chain.headers(),
                     allow_redirects=False,
-                    ssl=verify_tls,
+                    ssl=verify_tls or chain.shows_credentials,
                 )
             except (aiohttp.ClientError, OSError) as error:
                 failure = failures.to_fetch_error(error, chain.asked)

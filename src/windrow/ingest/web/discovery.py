@@ -10,6 +10,7 @@ from typing import Final
 
 from windrow.errors import FetchError
 from windrow.ingest.document import Resource
+from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.web.llms_txt import is_llms_txt, llms_txt_urls, read_llms_txt
 from windrow.ingest.web.sitemap import SitemapEntry, read_sitemap
@@ -40,14 +41,17 @@ class ShownHeaders:
 
 
 async def read_sitemaps(
-    fetcher: Fetcher, urls: Iterable[str], shown: ShownHeaders | None = None
+    fetcher: Fetcher,
+    urls: Iterable[str],
+    credentials: Credentials | None = None,
+    shown: ShownHeaders | None = None,
 ) -> AsyncGenerator[list[str], None]:
     """The pages of these sitemaps and of those they lead to, one file at a time."""
     waiting = deque(urls)
     known = {page_key(url, similar=False) for url in waiting}
     while waiting:
         url = waiting.popleft()
-        answer = await _ask(fetcher, url, None if shown is None else shown.to(url))
+        answer = await _ask(fetcher, url, credentials, None if shown is None else shown.to(url))
         if answer is None or answer.status != 200:
             continue
         entries = await asyncio.to_thread(_entries, answer)
@@ -60,10 +64,12 @@ async def read_sitemaps(
             yield pages
 
 
-async def read_llms_txts(fetcher: Fetcher, start: str) -> AsyncGenerator[list[str], None]:
+async def read_llms_txts(
+    fetcher: Fetcher, start: str, credentials: Credentials | None = None
+) -> AsyncGenerator[list[str], None]:
     """The llms.txt files there are, each with the pages that it names."""
     for url in llms_txt_urls(start):
-        answer = await _ask(fetcher, url)
+        answer = await _ask(fetcher, url, credentials)
         if answer is None or answer.status != 200:
             continue
         text = answer.body.decode("utf-8", errors="replace")
@@ -72,13 +78,20 @@ async def read_llms_txts(fetcher: Fetcher, start: str) -> AsyncGenerator[list[st
 
 
 async def _ask(
-    fetcher: Fetcher, url: str, headers: Mapping[str, str] | None = None
+    fetcher: Fetcher,
+    url: str,
+    credentials: Credentials | None,
+    headers: Mapping[str, str] | None = None,
 ) -> Resource | None:
     """What is there; None if there is no answer, which ends no crawl."""
     is_secret = headers is not None
     try:
         return await fetcher.fetch(
-            url, headers=headers, timeout=TIMEOUT_SECONDS, verify_tls=is_secret
+            url,
+            headers=headers,
+            credentials=credentials,
+            timeout=TIMEOUT_SECONDS,
+            verify_tls=is_secret,
         )
     except FetchError as error:
         logger.info("passed over: %s", error)

@@ -8,7 +8,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from yarl import URL
+
 from windrow.errors import FetchError, RateLimited
+from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.web.robots import UNREACHABLE, Robots, robots_of_answer, robots_url
 from windrow.ingest.web.urls import origin_of
@@ -27,51 +30,68 @@ class _Kept:
     robots: Robots
 
 
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """Whom a site lets in it may tell something else."""
+
+    origin: str
+    shown: int  # stands for what the origin is shown of somebody's credentials; 0: nothing
+
+
 class RobotsCache:
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._asking: dict[str, asyncio.Task[Robots]] = {}
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._asking: dict[_Key, asyncio.Task[Robots]] = {}
 
-    async def of(self, url: str) -> Robots:
+    async def of(self, url: str, credentials: Credentials | None = None) -> Robots:
         """What the robots.txt for this URL says. Raises FetchError if its server cannot be reached
         at all, and RateLimited if it says so."""
         origin = origin_of(url)
-        kept = self._kept.get(origin)
+        key = _Key(origin, _shown(origin, credentials))
+        kept = self._kept.get(key)
         if kept is not None and kept.until > time.monotonic():
             return kept.robots
-        asking = self._asking.get(origin)
+        asking = self._asking.get(key)
         if asking is None:
-            asking = asyncio.create_task(self._ask(origin))
-            self._asking[origin] = asking
-            asking.add_done_callback(lambda _: self._asking.pop(origin, None))
+            asking = asyncio.create_task(self._ask(key, credentials))
+            self._asking[key] = asking
+            asking.add_done_callback(lambda _: self._asking.pop(key, None))
         # Others wait for the same answer: that one of them is cancelled is not their concern.
         return await asyncio.shield(asking)
 
-    async def of_stranger(self, url: str) -> Robots:
+    async def of_stranger(self, url: str, credentials: Credentials | None = None) -> Robots:
         """The same for a site that one only passes by: one that does not answer allows nothing."""
         try:
-            return await self.of(url)
+            return await self.of(url, credentials)
         except (FetchError, RateLimited):
             return UNREACHABLE
 
-    async def _ask(self, origin: str) -> Robots:
+    async def _ask(self, key: _Key, credentials: Credentials | None) -> Robots:
         robots = UNREACHABLE
         for attempt in range(TRIES):
             if attempt:
                 await asyncio.sleep(PAUSE_SECONDS * 2 ** (attempt - 1))
             answer = await self._fetcher.fetch(
-                robots_url(origin), timeout=TIMEOUT_SECONDS, verify_tls=False
+                robots_url(key.origin),
+                credentials=credentials,
+                timeout=TIMEOUT_SECONDS,
+                verify_tls=False,
             )
             robots = robots_of_answer(answer.final_url, answer.status, answer.body)
             if robots.is_reachable:
                 break
-        self._keep(origin, robots)
+        self._keep(key, robots)
         return robots
 
-    def _keep(self, origin: str, robots: Robots) -> None:
+    def _keep(self, key: _Key, robots: Robots) -> None:
         seconds = KEPT_SECONDS if robots.is_reachable else KEPT_UNREACHABLE_SECONDS
-        self._kept[origin] = _Kept(time.monotonic() + seconds, robots)
-        self._kept.move_to_end(origin)
+        self._kept[key] = _Kept(time.monotonic() + seconds, robots)
+        self._kept.move_to_end(key)
         while len(self._kept) > KEPT_ORIGINS:
             self._kept.popitem(last=False)
+
+
+def _shown(origin: str, credentials: Credentials | None) -> int:
+    headers = credentials.headers_for(URL(origin)) if credentials else {}
+    return hash(frozenset(headers.items())) or 1 if headers else 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from windrow.errors import GroupEnded
-from windrow.pipelines.web.context import Web, crawl_key, limit_keys
+from windrow.ingest.web.urls import place_of
+from windrow.pipelines.web.context import Web
+from windrow.pipelines.web.limiting import limit_keys, set_crawl_limit
 from windrow.pipelines.web.payloads import (
     FOUND_PRIORITY,
     LISTED_PRIORITY,
@@ -31,8 +33,9 @@ async def start_batch(web: Web, job: Job, payload: BatchPayload) -> Done:
         tenant=job.tenant,
         then=finish_job(payload, job.tenant),
     )
-    if payload.max_concurrency is not None:
-        await web.queue.set_limit(crawl_key(payload.crawl_id), active=payload.max_concurrency)
+    hosts = {place_of(url).host for url in payload.urls}
+    most = payload.max_concurrency or web.host_concurrency * len(hosts)
+    await set_crawl_limit(web.queue, payload.crawl_id, None, most)
     jobs = batch_jobs(payload, job.tenant)
     try:
         for start in range(0, len(jobs), CHUNK):
@@ -52,7 +55,7 @@ def batch_jobs(payload: BatchPayload, tenant: str | None) -> list[NewJob]:
             crawl_id=payload.crawl_id,
             scrape_options=payload.scrape_options,
             feed=payload.feed,
-            is_limited=payload.max_concurrency is not None,
+            is_limited=True,
         )
     )
     priority = LISTED_PRIORITY if len(payload.urls) > MANY else FOUND_PRIORITY
@@ -65,12 +68,7 @@ def batch_jobs(payload: BatchPayload, tenant: str | None) -> list[NewJob]:
             tenant=tenant,
             group=payload.crawl_id,
             group_key=url,
-            limits=limit_keys(
-                url,
-                crawl_id=payload.crawl_id,
-                is_limited=payload.max_concurrency is not None,
-                tenant=tenant,
-            ),
+            limits=limit_keys(url, crawl_id=payload.crawl_id, is_limited=True, tenant=tenant),
         )
         for url in payload.urls
     ]

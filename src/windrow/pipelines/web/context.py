@@ -14,7 +14,6 @@ from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.web.robots_cache import RobotsCache
 from windrow.ingest.web.scope import CrawlOptions, Scope
-from windrow.ingest.web.urls import place_of
 from windrow.pipelines.web.credentials import Vault
 from windrow.queue.queue import Queue
 
@@ -22,6 +21,9 @@ from windrow.queue.queue import Queue
 KEPT_CRAWLS: Final = 64
 KEPT_KEYS: Final = 200_000
 KEPT_NOTES: Final = 10_000
+# Pages of one site at once, where nobody says how many: what browsers and other crawlers allow
+# themselves.
+HOST_CONCURRENCY: Final = 8
 
 
 class Web:
@@ -32,11 +34,13 @@ class Web:
         vault: Vault | None = None,
         browser: Browser | None = None,
         model: Model | None = None,
+        host_concurrency: int = HOST_CONCURRENCY,
     ) -> None:
         self.queue = queue
         self.fetcher = fetcher
         self.browser = browser or Browser(fetcher.guard)
         self.model = model
+        self.host_concurrency = host_concurrency
         self._vault = vault
         self.robots = RobotsCache(fetcher)
         self._met: OrderedDict[str, set[int]] = OrderedDict()
@@ -69,16 +73,17 @@ class Web:
         return None if self._vault is None else await self._vault.of(tenant)
 
     async def split_by_robots(
-        self, scope: Scope, urls: Iterable[str]
+        self, scope: Scope, urls: Iterable[str], tenant: str | None
     ) -> tuple[list[str], list[str]]:
         """The URLs that may be fetched, and those that robots.txt forbids."""
         if scope.options.ignore_robots_txt:
             return list(urls), []
+        credentials = await self.credentials_of(tenant)
         agent = scope.options.robots_user_agent
         allowed: list[str] = []
         blocked: list[str] = []
         for url in urls:
-            robots = await self.robots.of_stranger(url)
+            robots = await self.robots.of_stranger(url, credentials)
             (allowed if robots.allows(url, agent) else blocked).append(url)
         return allowed, blocked
 
@@ -86,17 +91,3 @@ class Web:
 @lru_cache(maxsize=256)
 def scope_of(start: str, options: CrawlOptions) -> Scope:
     return Scope(start, options)
-
-
-def limit_keys(
-    url: str, *, crawl_id: str | None = None, is_limited: bool = False, tenant: str | None = None
-) -> list[str]:
-    """The limits a page is under: its tenant's, its crawl's if that has one, its host's."""
-    keys = [f"tenant:{tenant}"] if tenant else []
-    if is_limited and crawl_id:
-        keys.append(crawl_key(crawl_id))
-    return [*keys, f"host:{place_of(url).host}"]
-
-
-def crawl_key(crawl_id: str) -> str:
-    return f"crawl:{crawl_id}"

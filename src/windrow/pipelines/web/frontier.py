@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable
 import msgspec
 
 from windrow.ingest.web.scope import Scope, Verdict
-from windrow.pipelines.web.context import limit_keys
+from windrow.pipelines.web.limiting import limit_keys
 from windrow.pipelines.web.payloads import (
     FOUND_PRIORITY,
     QUEUE,

@@ -15,11 +15,12 @@ from windrow.ingest.enrich.llm import Model
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
 from windrow.pipelines.web.batch import start_batch
-from windrow.pipelines.web.context import Web, crawl_key
+from windrow.pipelines.web.context import HOST_CONCURRENCY, Web
 from windrow.pipelines.web.credentials import Vault
 from windrow.pipelines.web.extracting import extract
 from windrow.pipelines.web.feeding import end_feed
 from windrow.pipelines.web.kickoff import start_crawl
+from windrow.pipelines.web.limiting import crawl_key
 from windrow.pipelines.web.mapping import map_site
 from windrow.pipelines.web.page import scrape_page
 from windrow.pipelines.web.payloads import (
@@ -44,7 +45,8 @@ from windrow.worker.registry import Handler, handler
 
 PAGE_ATTEMPTS: Final = 3
 PAGE_BACKOFF: Final = (2.0, 15.0)
-# Nothing else ends the group of a crawl whose beginning was given up.
+# A worker that dies is seldom the fault of a crawl. When it is given up all the same, its root has
+# failed, and what was found is cancelled with it.
 KICKOFF_CRASHES: Final = 20
 
 
@@ -58,16 +60,18 @@ async def web_handlers(
     browser: Browser | None = None,
     chromium: str = EXECUTABLE,
     model: Model | None = None,
+    host_concurrency: int = HOST_CONCURRENCY,
 ) -> AsyncIterator[list[Handler]]:
     """The handlers of all kinds `web.*`, which share one pool of connections and one browser. What
-    is handed in stays open."""
+    is handed in stays open. `host_concurrency` pages of a site are fetched at once where a crawl or
+    batch does not say how many; 0: any number."""
     async with AsyncExitStack() as stack:
         if fetcher is None:
             fetcher = await stack.enter_async_context(Fetcher(guard=guard))
         if browser is None:
             browser = Browser(fetcher.guard, executable=chromium)
             stack.push_async_callback(browser.close)
-        yield make_handlers(Web(queue, fetcher, vault, browser, model))
+        yield make_handlers(Web(queue, fetcher, vault, browser, model, host_concurrency))
 
 
 def make_handlers(web: Web) -> list[Handler]:

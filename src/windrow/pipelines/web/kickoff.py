@@ -11,11 +11,13 @@ from contextlib import aclosing
 from typing import Final
 
 from windrow.errors import FetchError, GroupEnded, IngestError, InvalidOptions, ScrapeFailed
+from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.web.discovery import read_llms_txts, read_sitemaps, sitemap_urls
 from windrow.ingest.web.robots import ALLOWS_ALL, Robots
 from windrow.ingest.web.scope import Scope
-from windrow.pipelines.web.context import Web, crawl_key, scope_of
+from windrow.pipelines.web.context import Web, scope_of
 from windrow.pipelines.web.frontier import choose, page_jobs
+from windrow.pipelines.web.limiting import set_crawl_limit
 from windrow.pipelines.web.payloads import (
     FOUND_PRIORITY,
     LISTED_PRIORITY,
@@ -33,7 +35,7 @@ UNREACHABLE: Final = "SCRAPE_ROBOTS_UNREACHABLE"
 
 async def start_crawl(web: Web, job: Job, payload: CrawlPayload) -> Done:
     scope = _scope(payload)
-    robots = await _robots(web, scope)
+    robots = await _robots(web, scope, await web.credentials_of(job.tenant))
     await web.queue.create_group(
         id=payload.crawl_id,
         root=job,
@@ -42,6 +44,7 @@ async def start_crawl(web: Web, job: Job, payload: CrawlPayload) -> Done:
         max_jobs=scope.options.limit,
         then=finish_job(payload, job.tenant),
     )
+    delay = scope.options.delay or robots.crawl_delay(scope.options.robots_user_agent)
     page = PagePayload(
         url=scope.start,
         team_id=payload.team_id,
@@ -50,7 +53,13 @@ async def start_crawl(web: Web, job: Job, payload: CrawlPayload) -> Done:
         scrape_options=payload.scrape_options,
         feed=payload.feed,
         origin_url=scope.start,
-        is_limited=await _set_limit(web, scope, payload.crawl_id, robots),
+        is_limited=await set_crawl_limit(
+            web.queue,
+            payload.crawl_id,
+            delay,
+            scope.options.max_concurrency or web.host_concurrency,
+        ),
+        delay=delay,
     )
     try:
         await _add_pages(web, job, page, scope, robots)
@@ -73,12 +82,12 @@ def _scope(payload: CrawlPayload) -> Scope:
     return scope_of(start, payload.crawler_options)
 
 
-async def _robots(web: Web, scope: Scope) -> Robots:
+async def _robots(web: Web, scope: Scope, credentials: Credentials | None) -> Robots:
     """What the site allows. One that does not answer is asked again later, and then given up."""
     if scope.options.ignore_robots_txt:
         return ALLOWS_ALL
     try:
-        robots = await web.robots.of(scope.start)
+        robots = await web.robots.of(scope.start, credentials)
         if not robots.is_reachable:
             why = "its robots.txt is answered with an error, so nothing may be fetched"
             raise FetchError(UNREACHABLE, scope.start, why, transient=True)
@@ -87,42 +96,32 @@ async def _robots(web: Web, scope: Scope) -> Robots:
     return robots
 
 
-async def _set_limit(web: Web, scope: Scope, crawl_id: str, robots: Robots) -> bool:
-    """Whether the crawl has a limit of its own: one page after the other with a pause between, or
-    so many at once."""
-    options = scope.options
-    delay = options.delay or robots.crawl_delay(options.robots_user_agent)
-    if delay is None and options.max_concurrency is None:
-        return False
-    if delay is not None:
-        await web.queue.set_limit(crawl_key(crawl_id), active=1, per_second=1 / delay, burst=1)
-    else:
-        await web.queue.set_limit(crawl_key(crawl_id), active=options.max_concurrency)
-    return True
-
-
 async def _add_pages(web: Web, job: Job, page: PagePayload, scope: Scope, robots: Robots) -> None:
     """The start, then what the site names, until the crawl has all the pages it may have."""
-    urls, blocked = await web.split_by_robots(scope, [scope.start])
+    urls, blocked = await web.split_by_robots(scope, [scope.start], job.tenant)
     await note_blocked(web, job, page.crawl_id, blocked)
     if not await _add(web, job, page, scope, urls, FOUND_PRIORITY):
         return
-    async with aclosing(_named(web, scope, robots)) as named:
+    async with aclosing(_named(web, job, scope, robots)) as named:
         async for found in named:
             chosen = choose(scope, found, depth=0, found_on=None)
-            urls, blocked = await web.split_by_robots(scope, chosen.values())
+            urls, blocked = await web.split_by_robots(scope, chosen.values(), job.tenant)
             await note_blocked(web, job, page.crawl_id, blocked)
             if not await _add(web, job, page, scope, urls, LISTED_PRIORITY):
                 return
 
 
-async def _named(web: Web, scope: Scope, robots: Robots) -> AsyncGenerator[list[str], None]:
+async def _named(
+    web: Web, job: Job, scope: Scope, robots: Robots
+) -> AsyncGenerator[list[str], None]:
     """The pages that the site names by itself."""
+    credentials = await web.credentials_of(job.tenant)
     if scope.options.sitemap != "skip":
-        async for found in read_sitemaps(web.fetcher, sitemap_urls(scope.start, robots.sitemaps)):
+        sitemaps = sitemap_urls(scope.start, robots.sitemaps)
+        async for found in read_sitemaps(web.fetcher, sitemaps, credentials):
             yield found
     if scope.options.llms_txt and scope.options.sitemap != "only":
-        async for found in read_llms_txts(web.fetcher, scope.start):
+        async for found in read_llms_txts(web.fetcher, scope.start, credentials):
             yield found
 
 

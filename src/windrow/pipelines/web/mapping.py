@@ -1,4 +1,5 @@
-"""`web.map`: the addresses of a site, from its sitemaps and its first page, without its pages."""
+"""`web.map`: the addresses of a site, from its first page, its sitemaps and what was scraped of it
+before; without its pages."""
 
 from __future__ import annotations
 
@@ -10,11 +11,13 @@ from typing import Any, Final, Literal
 import msgspec
 
 from windrow.errors import FetchError, InvalidOptions, RateLimited
+from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.options import Location, ScrapeOptions
 from windrow.ingest.web.discovery import ShownHeaders, read_sitemaps, sitemap_urls
 from windrow.ingest.web.robots import ALLOWS_ALL
 from windrow.ingest.web.scope import CrawlOptions, Scope, Verdict, explain
 from windrow.pipelines.web.context import Web
+from windrow.pipelines.web.knowing import known_urls
 from windrow.pipelines.web.payloads import MapPayload
 from windrow.pipelines.web.scraping import scrape
 from windrow.queue.job import Job
@@ -43,6 +46,8 @@ class MapOptions(
     timeout: int | None = None  # milliseconds
     headers: dict[str, str] = {}  # for the site itself, not for others that it names
     location: Location | None = None  # only its languages count
+    use_index: bool = True  # what is known of the site from before, too
+    ignore_cache: bool = False  # the opposite of it, as others say it
 
     @classmethod
     def parse(cls, wanted: Any = None) -> MapOptions:
@@ -69,19 +74,25 @@ class MapOptions(
 
 async def map_site(web: Web, job: Job, payload: MapPayload) -> Done:
     options = MapOptions.parse(payload.options)
-    links = await find_links(web, payload.url, options, job_id=job.id)
-    return Done({"links": links})
+    return Done({"links": await find_links(web, job, payload.url, options)})
 
 
-async def find_links(web: Web, url: str, options: MapOptions, *, job_id: str) -> list[str]:
-    """The addresses of a site, each once: the start, its links, then those of the sitemaps; with
-    `search`, those that are about it first."""
+async def find_links(web: Web, job: Job, url: str, options: MapOptions) -> list[str]:
+    """The addresses of a site, each once: the start, its links, those of the sitemaps, then those
+    that are known from before; with `search`, those that are about it first."""
     scope = _scope(url, options)
     found: dict[str, str] = {}
+    credentials = await web.credentials_of(job.tenant)
     if options.sitemap != "only":
-        await _add_first_page(web, scope, options, found, job_id)
+        await _add_first_page(web, job, scope, options, found, credentials)
     if options.sitemap != "skip":
-        await _add_sitemaps(web, scope, options, found)
+        await _add_sitemaps(web, scope, options, found, credentials)
+    if options.sitemap != "only" and options.use_index and not options.ignore_cache:
+        async with aclosing(known_urls(web.queue, scope, job.tenant)) as known:
+            async for urls in known:
+                _add(scope, found, urls)
+                if len(found) >= MAX_LINKS:
+                    break
     return order(found.values(), options.search)[: options.limit]
 
 
@@ -111,22 +122,33 @@ def _scope(url: str, options: MapOptions) -> Scope:
 
 
 async def _add_first_page(
-    web: Web, scope: Scope, options: MapOptions, found: dict[str, str], job_id: str
+    web: Web,
+    job: Job,
+    scope: Scope,
+    options: MapOptions,
+    found: dict[str, str],
+    credentials: Credentials | None,
 ) -> None:
     page = ScrapeOptions(headers=options.sent_headers)
-    scraped = await scrape(web, scope.start, page, job_id=job_id)
+    scraped = await scrape(web, scope.start, page, job_id=job.id, credentials=credentials)
     final = scope.address(scraped.resource.final_url) or scope.start
     _add(scope, found, [final if scope.is_own(final) else scope.start, *scraped.links])
 
 
-async def _add_sitemaps(web: Web, scope: Scope, options: MapOptions, found: dict[str, str]) -> None:
+async def _add_sitemaps(
+    web: Web,
+    scope: Scope,
+    options: MapOptions,
+    found: dict[str, str],
+    credentials: Credentials | None,
+) -> None:
     try:
-        robots = await web.robots.of(scope.start)
+        robots = await web.robots.of(scope.start, credentials)
     except (FetchError, RateLimited):
         robots = ALLOWS_ALL  # there is none to be had, but there may be a sitemap
     sitemaps = sitemap_urls(scope.start, robots.sitemaps)
     shown = ShownHeaders(scope.start, options.sent_headers)
-    async with aclosing(read_sitemaps(web.fetcher, sitemaps, shown)) as pages:
+    async with aclosing(read_sitemaps(web.fetcher, sitemaps, credentials, shown)) as pages:
         async for urls in pages:
             _add(scope, found, urls)
             if len(found) >= MAX_LINKS:

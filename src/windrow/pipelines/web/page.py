@@ -99,7 +99,7 @@ async def _follow_redirect(
         scope = _scope(payload)
     elif scope.admits(final, payload.depth, asked) is not Verdict.ADMITTED:
         raise _failed(OUT_OF_SCOPE, asked, f"redirects to {final}, which is not of this crawl")
-    _, blocked = await web.split_by_robots(scope, [final])
+    _, blocked = await web.split_by_robots(scope, [final], job.tenant)
     if blocked:
         raise _failed(ROBOTS, asked, f"redirects to {final}, which robots.txt forbids")
     key = scope.key(final)
@@ -120,7 +120,7 @@ async def _find_pages(web: Web, job: Job, payload: PagePayload, scraped: Scraped
     met = web.met(payload.crawl_id or "", scope.key(payload.url))
     chosen = choose(scope, scraped.links, depth=depth, found_on=page, met=met)
     chosen.pop(scope.key(page), None)
-    urls, blocked = await web.split_by_robots(scope, chosen.values())
+    urls, blocked = await web.split_by_robots(scope, chosen.values(), job.tenant)
     await note_blocked(web, job, payload.crawl_id, blocked)
     return page_jobs(job, payload, scope, urls, depth=depth)
 

@@ -56,6 +56,7 @@ class PagePayload(_Payload, frozen=True, kw_only=True):
     origin_url: str = ""  # where its crawl began
     depth: int = 0  # hops from there
     is_limited: bool = False  # by a limit of its crawl's own
+    delay: float | None = None  # seconds between the pages of its crawl, asked for or robots.txt's
 
 
 class CrawlPayload(_Payload, frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from windrow.errors import GroupNotFound, IllegalTransition
-from windrow.pipelines.web.context import crawl_key
+from windrow.pipelines.web.context import HOST_CONCURRENCY
+from windrow.pipelines.web.limiting import set_crawl_limit
 from windrow.pipelines.web.page import RACED
 from windrow.pipelines.web.payloads import BATCH, CRAWL, SCRAPE
 from windrow.pipelines.web.skipping import list_blocked
@@ -116,7 +117,6 @@ async def retry_failed(queue: Queue, crawl_id: str) -> int:
     """Run the failed pages of a crawl or batch again, and no others; how many. Those that turned
     out to be other pages stay as they are."""
     root = await find_root(queue, crawl_id)
-    await _limit_again(queue, root)
     count = 0
     after = None
     while jobs := await queue.list(
@@ -125,19 +125,20 @@ async def retry_failed(queue: Queue, crawl_id: str) -> int:
         after = jobs[-1].id
         for job in jobs:
             if _page_error(job).code != RACED:
+                if not count:
+                    await _limit_again(queue, root, job)
                 await queue.retry(job.id)
                 count += 1
     return count
 
 
-async def _limit_again(queue: Queue, root: Job) -> None:
-    """The limit of a crawl goes when it has ended."""
+async def _limit_again(queue: Queue, root: Job, page: Job) -> None:
+    """The limit of a crawl goes when it has ended. Its pages know the pause between them, which may
+    be what robots.txt asked for."""
     options = root.payload.get("crawlerOptions") or {}
-    most = options.get("maxConcurrency") or root.payload.get("maxConcurrency")
-    if delay := options.get("delay"):
-        await queue.set_limit(crawl_key(root.id), active=1, per_second=1 / delay, burst=1)
-    elif most:
-        await queue.set_limit(crawl_key(root.id), active=most)
+    most = options.get("maxConcurrency") or root.payload.get("maxConcurrency") or HOST_CONCURRENCY
+    if page.payload.get("is_limited"):
+        await set_crawl_limit(queue, root.id, page.payload.get("delay"), most)
 
 
 def _describe(root: Job, group: Group | None) -> Crawl:

@@ -25,7 +25,7 @@ from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import CrawlOptions
 from windrow.ingest.web.urls import normalise
 from windrow.pipelines.web.batch import batch_jobs
-from windrow.pipelines.web.context import limit_keys
+from windrow.pipelines.web.limiting import limit_keys
 from windrow.pipelines.web.mapping import MapOptions
 from windrow.pipelines.web.payloads import (
     BATCH,

@@ -1,0 +1,46 @@
+"""The addresses of a site that a tenant has scraped before: pages that are kept, and the pages of
+crawls that are still there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Final
+
+from windrow.ingest.web.scope import Scope
+from windrow.ingest.web.urls import place_of, without_www
+from windrow.pipelines.web.payloads import CRAWL, SCRAPE
+from windrow.queue.job import Job, JobState
+from windrow.queue.pages import page_site
+from windrow.queue.queue import Queue
+
+MOST_KEPT: Final = 100_000
+MOST_CRAWLS: Final = 100  # the newest, of all sites
+PART: Final = 1_000
+
+
+async def known_urls(
+    queue: Queue, scope: Scope, tenant: str | None
+) -> AsyncGenerator[list[str], None]:
+    """Part by part; some of them are not of the scope."""
+    site = page_site(f"https://{without_www(place_of(scope.start).host)}")
+    if site is not None:
+        yield await queue.store.list_page_urls(tenant, site, MOST_KEPT)
+    for crawl in await _crawls(queue, scope, tenant):
+        after = None
+        while pages := await queue.list(
+            group=crawl.id, kind=SCRAPE, state=JobState.COMPLETED, after=after, limit=PART
+        ):
+            yield [page.payload["url"] for page in pages]
+            after = pages[-1].id
+
+
+async def _crawls(queue: Queue, scope: Scope, tenant: str | None) -> list[Job]:
+    """The tenant's crawls of this site."""
+    groups = await queue.groups(tenant=tenant, limit=MOST_CRAWLS)
+    own = [group.root for group in groups if group.root is not None and group.tenant == tenant]
+    roots = await queue.get_many(own)
+    return [
+        root
+        for root in roots.values()
+        if root.kind == CRAWL and scope.is_own(root.payload.get("url", ""))
+    ]
