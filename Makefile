@@ -57,6 +57,7 @@ $(PEERS): $(STAMP)
 
 bench: $(PEERS) ## Measure beside the floor and the peers (ARGS='--no-peers --rounds 1' is shorter)
 	$(BIN)/python -m bench $(ARGS)
+	$(BIN)/python -m bench.api
 
 serve: $(STAMP) ## Run the server, with a worker in it
 	$(BIN)/windrow serve

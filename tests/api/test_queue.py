@@ -8,10 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from starlette.requests import Request
 
 from windrow import Queue
 from windrow.api.app import create_app
+from windrow.api.queue import jobs, runs
 from windrow.clock import FakeClock
 from windrow.queue.store import Store
 from windrow.settings import Settings
@@ -23,12 +25,13 @@ NOBODY = "01999999-0000-7000-8000-000000000000"
 class Client:
     """Somebody with a key."""
 
-    def __init__(self, http: httpx.AsyncClient, key: str) -> None:
+    def __init__(self, http: httpx.AsyncClient, key: str, app: FastAPI) -> None:
         self._http = http
+        self.app = app
         self._headers = {"Authorization": f"Bearer {key}"}
 
     def using(self, key: str) -> Client:
-        return Client(self._http, key)
+        return Client(self._http, key, self.app)
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         return await self._http.request(method, path, json=body, headers=self._headers)
@@ -56,12 +59,14 @@ class Client:
 
 
 @pytest.fixture
-async def client(store: Store) -> AsyncIterator[Client]:
+async def client(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
     """Of the tenant acme."""
     app = create_app(Queue(store), Settings(api_keys=KEYS))
     transport = httpx.ASGITransport(app, client=("192.0.2.1", 1))
+    monkeypatch.setattr(runs, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.05)
     async with httpx.AsyncClient(transport=transport, base_url="http://a.test") as http:
-        yield Client(http, "acme")
+        yield Client(http, "acme", app)
 
 
 async def test_a_job_is_enqueued_claimed_and_completed_with_what_follows(client: Client) -> None:
@@ -308,6 +313,17 @@ async def test_a_claim_waits_until_there_is_something(client: Client) -> None:
     looking = asyncio.create_task(client.get(f"/queue/jobs/{job['id']}?wait=30"))
     await client.post(f"/queue/jobs/{job['id']}/complete", {"lease": job["lease"], "result": 7})
     assert (await looking)["job"]["result"] == 7
+
+
+async def test_who_waits_is_answered_when_the_server_stops(client: Client) -> None:
+    job_id = await client.enqueue(queue="letters")
+    claiming = asyncio.create_task(client.claim(wait=60))
+    looking = asyncio.create_task(client.get(f"/queue/jobs/{job_id}?wait=60"))
+
+    client.app.state.is_stopping = True
+
+    assert await claiming == []
+    assert (await looking)["job"]["state"] == "ready"
 
 
 async def test_what_is_claimed_for_somebody_who_left_goes_back(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from firecrawl import AsyncFirecrawl, Firecrawl
 from typer.testing import CliRunner
 
 from tests.api.server import Server
+from tests.conftest import MakeDatabase
 from tests.web.site import Site
+from windrow import Queue
 from windrow.cli.main import app
 
 PAGES = 40
@@ -32,6 +38,50 @@ def test_a_batch_goes_on_where_the_server_was_killed(tmp_path: Path, site: Site)
         server.kill()
         server.start()
         assert until(batch, "completed", PAGES, seconds=120)["total"] == PAGES
+
+
+@pytest.mark.chaos  # the jobs of a killed worker wait for its leases to end
+@pytest.mark.parametrize("kind", [Firecrawl, AsyncFirecrawl])
+def test_n10_a_client_gets_the_crawl_of_a_server_that_was_killed(
+    kind: type, tmp_path: Path, site: Site
+) -> None:
+    start = site.generate(PAGES, seconds=0.1)
+    with Server(tmp_path) as server:
+        client = kind(api_url=server.url)
+
+        def call(name: str, *args: Any, **options: Any) -> Any:
+            made = getattr(client, name)(*args, **options)
+            return asyncio.run(made) if inspect.iscoroutine(made) else made
+
+        started = call("start_crawl", start, limit=PAGES, crawl_entire_domain=True)
+        until(started.url, "completed", 1)
+        server.kill()
+        server.start()
+        until(started.url, "completed", PAGES, seconds=120)
+
+        crawl = call("get_crawl_status", started.id)
+        assert crawl.status == "completed"
+        urls = [one.metadata.source_url for one in crawl.data]
+        assert len(urls) == len(set(urls)) == PAGES
+        assert call("get_crawl_errors", started.id).errors == []
+        assert call("cancel_crawl", started.id) is False
+
+
+async def test_n10_workers_in_processes_of_their_own_on_postgres(
+    tmp_path: Path, site: Site, make_database: MakeDatabase
+) -> None:
+    url = make_database()
+    async with Queue.open(url, migrate=True):
+        pass
+    start = site.generate(10)
+    with Server(tmp_path, "--workers", "2", WINDROW_DATABASE_URL=url) as server:
+        client = Firecrawl(api_url=server.url)
+        started = client.start_crawl(start, limit=10, crawl_entire_domain=True)
+        assert until(started.url, "completed", 10)["total"] == 10
+        assert client.get_concurrency().max_concurrency >= 10
+        assert server.stop() == 0
+    async with Queue.open(url) as queue:
+        assert await queue.workers() == []
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org", "::"])

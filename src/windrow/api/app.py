@@ -44,6 +44,7 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
     )
     app.state.queue = queue
     app.state.settings = settings
+    app.state.is_stopping = False
     app.state.keys = KeyRing(queue, settings)
     app.state.rates = RateLimit(settings.api_requests_per_minute)
     app.state.searching = Searching(settings, queue)

@@ -61,6 +61,7 @@ async def serve(
             async with _working(settings, queue, workers, concurrency) as stop_workers:
 
                 def stop() -> None:
+                    app.state.is_stopping = True  # those who wait for something wait no longer
                     _stop_server(server)
                     stop_workers()
 
@@ -113,6 +114,7 @@ def _make_server(app: Any, ready: Callable[[], None]) -> uvicorn.Server:
 
     config = uvicorn.Config(
         app,
+        http="httptools",
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -148,6 +148,6 @@ async def _wait(request: Request, caller: Reader, job: Job, seconds: float) -> J
         try:
             return await caller.queue.wait(job.id, timeout=min(left, LOOK_SECONDS))
         except WaitTimeout:
-            if await request.is_disconnected():
+            if request.app.state.is_stopping or await request.is_disconnected():
                 break
     return await caller.jobs.get(job.id)

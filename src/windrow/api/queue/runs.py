@@ -131,7 +131,7 @@ async def _claim(request: Request, caller: Caller, wanted: ClaimBody) -> Lease:
         if is_left:
             for job in lease.jobs:
                 await lease.release(job)
-        if lease or is_left or not left:
+        if lease or is_left or not left or request.app.state.is_stopping:
             return lease
 
 
