@@ -351,27 +351,36 @@ CREATE INDEX waiter_id ON windrow.waiter (id);
 -- Tell those who sleep on a queue, when the transaction commits. The lock is held from here until the
 -- commit can be seen: a sleeper that came too late to be seen here finds it taken, and looks again.
 CREATE FUNCTION windrow.wake_sleepers(woken text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    is_locked boolean;
 BEGIN
-    PERFORM pg_advisory_xact_lock_shared(hashtextextended('windrow.wake', 0));
-    PERFORM pg_notify('windrow_work', woken)
-      WHERE EXISTS (SELECT FROM windrow.sleeper
-                     WHERE until > clock_timestamp()
-                       AND (queues IS NULL OR woken = '' OR woken = ANY (queues)));
+    is_locked := pg_advisory_xact_lock_shared(hashtextextended('windrow.wake', 0)) IS NOT NULL;
+    IF EXISTS (SELECT FROM windrow.sleeper
+                WHERE until > clock_timestamp()
+                  AND (queues IS NULL OR woken = '' OR woken = ANY (queues))) THEN
+        PERFORM pg_notify('windrow_work', woken);
+    END IF;
 END
 $$;
 
 -- Every change of a job's state is a row in the tally, and one row is for many jobs: so this is where
 -- it is noticed, whatever statement made the change. Those who claim also let held jobs go.
 CREATE FUNCTION windrow.notice_change() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    is_locked boolean;
 BEGIN
     IF current_setting('windrow.is_folding', true) = 'on' THEN
         RETURN NULL;
     END IF;
+    is_locked := pg_advisory_xact_lock_shared(hashtextextended('windrow.wake', 0)) IS NOT NULL;
     IF NEW.state IN ('ready', 'held') THEN
-        PERFORM windrow.wake_sleepers(NEW.queue);
+        IF EXISTS (SELECT FROM windrow.sleeper
+                    WHERE until > clock_timestamp()
+                      AND (queues IS NULL OR NEW.queue = ANY (queues))) THEN
+            PERFORM pg_notify('windrow_work', NEW.queue);
+        END IF;
         RETURN NULL;
     END IF;
-    PERFORM pg_advisory_xact_lock_shared(hashtextextended('windrow.wake', 0));
     PERFORM pg_notify('windrow_end', waiter.job_id::text)
        FROM windrow.waiter
       WHERE waiter.queue = NEW.queue
@@ -441,13 +450,16 @@ CREATE UNLOGGED TABLE windrow.event_reader (
 -- a late commit is not missed. After the lock, not before: who looks for readers then and finds none
 -- is seen by the next one that comes. The upper 16 bits of the lock say that it is a ticket.
 CREATE FUNCTION windrow.next_event() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    is_done boolean;
 BEGIN
     IF current_setting('windrow.has_ticket', true) IS DISTINCT FROM 'on' THEN
-        PERFORM pg_advisory_xact_lock_shared(
-                    (30569::bigint << 48) | nextval('windrow.event_seq'));
-        PERFORM set_config('windrow.has_ticket', 'on', true);
-        PERFORM pg_notify('windrow_event', '')
-          WHERE EXISTS (SELECT FROM windrow.event_reader WHERE until > clock_timestamp());
+        is_done := pg_advisory_xact_lock_shared(
+                       (30569::bigint << 48) | nextval('windrow.event_seq')) IS NOT NULL;
+        is_done := set_config('windrow.has_ticket', 'on', true) IS NOT NULL;
+        IF EXISTS (SELECT FROM windrow.event_reader WHERE until > clock_timestamp()) THEN
+            PERFORM pg_notify('windrow_event', '');
+        END IF;
     END IF;
     RETURN nextval('windrow.event_seq');
 END
