@@ -4,6 +4,7 @@
     ├─ ConfigError
     │  └─ MissingExtra(extra)
     ├─ RateLimited(key, retry_after) *    somebody else's limit, not one of ours
+    ├─ DeliveryFailed(origin)             a webhook was not taken; transient or not
     ├─ IngestError(code)
     │  ├─ FetchError(code, url)           each says for itself whether it is transient
     │  │  ├─ FetchTimeout(url) *
@@ -122,6 +123,21 @@ class IndexUnavailable(SearchError):
     """The index cannot be opened or does not answer."""
 
     transient = True
+
+
+class DeliveryFailed(WindrowError):
+    """A webhook was not taken.
+
+    Only the origin of its address is told: the rest may be a secret.
+    """
+
+    def __init__(
+        self, origin: str, why: str, *, transient: bool, retry_after: float | None = None
+    ) -> None:
+        self.origin = origin
+        self.transient = transient
+        self.retry_after = retry_after
+        super().__init__(f"{origin}: {why}")
 
 
 class IngestError(WindrowError):

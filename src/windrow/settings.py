@@ -108,6 +108,11 @@ class Settings:
     api_requests_per_minute: int = _setting(
         0, "How often each key may ask the HTTP API, in each server; 0: any number of times"
     )
+    webhook_secret: str = _setting(
+        "",
+        "What webhooks are signed with, in the header X-Firecrawl-Signature; empty: they are not",
+        is_secret=True,
+    )
     event_retention_seconds: int = _setting(
         86_400, "How long events are kept; at most a week, 604800"
     )

@@ -48,7 +48,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         ("/v2/extract", {"prompt": "all"}, "urls"),
         ("/v2/extract", {"urls": ["http://e.org"], "colour": 1}, "Unrecognized key in body"),
         ("/v2/extract", {"urls": ["http://e.org"], "agent": {}}, "agent"),
-        ("/v2/crawl", {"url": "http://e.org", "webhook": "http://e.org"}, "webhook"),
+        ("/v2/crawl", {"url": "http://e.org", "webhook": 5}, "webhook"),
         ("/v2/map", {"url": "http://e.org", "colour": 1}, "Unrecognized key in body"),
         ("/v2/map", {"url": "http://e.org", "timeout": 1.5}, "timeout"),
         ("/v2/batch/scrape", {}, "urls"),

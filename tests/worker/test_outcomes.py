@@ -42,6 +42,32 @@ async def test_function_that_blocks_runs_in_a_thread(queue: Queue) -> None:
     assert (await run(queue, work)).result == "done"
 
 
+async def test_what_follows_from_a_failure_is_committed_with_it(queue: Queue) -> None:
+    def tell(job: Job, why: str) -> list[NewJob]:
+        return [NewJob("tell", {"job": job.id, "why": why}, queue="later")]
+
+    @handler("work", max_attempts=2, backoff=0, on_failure=tell)
+    async def work(job: Job) -> None:
+        raise ValueError("broken")
+
+    job = await run(queue, work)
+
+    assert (job.state, job.attempts) == (JobState.FAILED, 2)
+    [told] = await queue.list(kind="tell")
+    assert told.payload == {"job": job.id, "why": "broken"}
+
+
+async def test_a_failure_is_written_even_if_nothing_can_follow_from_it(queue: Queue) -> None:
+    def tell(job: Job, why: str) -> list[NewJob]:
+        raise RuntimeError("cannot tell")
+
+    @handler("work", on_failure=tell)
+    async def work(job: Job) -> Fail:
+        return Fail("broken")
+
+    assert (await run(queue, work)).state is JobState.FAILED
+
+
 async def test_done_hands_on_to_the_next_stage(queue: Queue) -> None:
     @handler("first")
     async def first(job: Job) -> Done:

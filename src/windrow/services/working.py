@@ -80,25 +80,28 @@ async def open_web_handlers(settings: Settings, queue: Queue) -> AsyncIterator[l
     """The handlers of pages and crawls, which may fetch what the settings allow."""
     # Not at the top: everything that fetches and converts comes with them.
     from windrow.ingest.enrich.llm import Model
+    from windrow.ingest.fetch.fetcher import Fetcher
     from windrow.ingest.fetch.guard import Guard
     from windrow.pipelines.web.credentials import Vault
     from windrow.pipelines.web.handlers import web_handlers
+    from windrow.pipelines.webhooks.handlers import make_handlers
 
-    guard = Guard.from_settings(settings)
     async with AsyncExitStack() as stack:
+        fetcher = await stack.enter_async_context(Fetcher(guard=Guard.from_settings(settings)))
         model = Model.from_settings(settings)
         if model is not None:
             stack.push_async_callback(model.close)
-        yield await stack.enter_async_context(
+        handlers = await stack.enter_async_context(
             web_handlers(
                 queue,
-                guard=guard,
+                fetcher=fetcher,
                 vault=Vault(queue, settings),
                 chromium=settings.chromium,
                 model=model,
                 host_concurrency=settings.host_concurrency,
             )
         )
+        yield [*handlers, *make_handlers(queue, fetcher, settings.webhook_secret)]
 
 
 async def _run_worker(

@@ -12,8 +12,11 @@ import time
 from collections import deque
 from typing import Final
 
+import msgspec
+
 from windrow.errors import StoreError, StoreReadOnly, WindrowError
-from windrow.queue.checks import SizeLimits
+from windrow.queue.checks import SizeLimits, to_rows
+from windrow.queue.job import JobState
 from windrow.queue.lease import to_finish
 from windrow.queue.limits import make_room
 from windrow.queue.outcome import Fail, Outcome, Snooze, commits
@@ -21,6 +24,7 @@ from windrow.queue.records import Finish, Finished
 from windrow.queue.store import JobTransaction, Store
 from windrow.worker.claimer import Claimer
 from windrow.worker.observers import Observers
+from windrow.worker.registry import OnFailure
 from windrow.worker.runs import Run, Runs
 from windrow.worker.service import Service
 
@@ -170,9 +174,22 @@ class Completer(Service):
 
     def _to_finish(self, run: Run, outcome: Outcome) -> Finish:
         try:
-            return to_finish(run.job, outcome, self._limits)
+            finish = to_finish(run.job, outcome, self._limits)
         except WindrowError as error:  # a result or a follow-up that cannot be stored
-            return to_finish(run.job, Fail(error), self._limits)
+            finish = to_finish(run.job, Fail(error), self._limits)
+        if finish.state is JobState.FAILED and run.handler.on_failure is not None:
+            return self._with_last_words(run, finish, run.handler.on_failure)
+        return finish
+
+    def _with_last_words(self, run: Run, finish: Finish, on_failure: OnFailure) -> Finish:
+        """A failure is written whatever becomes of what follows from it."""
+        why = "" if finish.error is None else finish.error.message
+        try:
+            then = tuple(to_rows(on_failure(run.job, why), self._limits))
+        except Exception:
+            logger.exception("job %s: on_failure of %s failed", run.job.id, run.job.kind)
+            return finish
+        return msgspec.structs.replace(finish, then=then)
 
     def _drop(self, run: Run) -> None:
         """Nothing is to be written. What the handler began goes."""

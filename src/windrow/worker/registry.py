@@ -26,13 +26,21 @@ from windrow.queue.checks import (
     check_name,
     check_seconds,
 )
-from windrow.queue.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, Job
+from windrow.queue.job import (
+    DEFAULT_MAX_ATTEMPTS,
+    DEFAULT_MAX_CRASHES,
+    DEFAULT_QUEUE,
+    Job,
+    NewJob,
+)
 from windrow.queue.kinds import Kind, declare
 from windrow.queue.policy import Backoff
 from windrow.queue.policy import backoff as backoff_policy
 from windrow.worker.presets import find_preset
 
 Run = Literal["async", "thread", "process"]
+# Told a job that a run failed for good, and why; the jobs that are enqueued with that.
+OnFailure = Callable[[Job, str], Sequence[NewJob]]
 _PLAIN: Final = (inspect.Parameter.empty, Any, object, dict)
 _POSITIONAL: Final = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -58,6 +66,7 @@ class Handler:
     is_batch: bool = False
     takes_payload: bool = False
     payload_type: Any = None  # None: plain JSON values
+    on_failure: OnFailure | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -89,6 +98,7 @@ def handler(
     batch: int | None = None,
     batch_wait: float | timedelta = 0.0,
     preset: str | None = None,
+    on_failure: OnFailure | None = None,
 ) -> Callable[[Callable[..., Any]], Handler]:
     """Make a function the handler of a kind: `@handler("thumbnail", queue="images", timeout=60)`.
 
@@ -97,6 +107,8 @@ def handler(
     an outcome for each. `queue`, `max_attempts`, `max_crashes` and `limits` are also what new jobs
     of the kind get when they are enqueued where this handler is known. `preset` names a set of
     timings (`"nuq"`, `"crawl"`, `"unified"`, `"processing"`); what is given beside it comes first.
+    `on_failure` is called with a job that a run has failed for good, and the reason: the jobs it
+    returns are enqueued in the transaction of that failure. (Not of one whose workers died.)
     """
     frame = sys._getframe(1)
     nearby = {**frame.f_globals, **frame.f_locals}
@@ -116,6 +128,7 @@ def handler(
             batch=check_integer(batch or 1, "batch", 1),
             batch_wait=check_seconds(batch_wait, "batch_wait") or 0.0,
             is_batch=batch is not None,
+            on_failure=on_failure,
             **_payload_of(function, nearby, is_batch=batch is not None),
         )
         declare(

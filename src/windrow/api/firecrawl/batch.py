@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from windrow.api.answers import answer
-from windrow.api.bodies import TAKES_URLS, read_body, refuse, take
+from windrow.api.bodies import TAKES_URLS, read_body, take
 from windrow.api.callers import Reader, Writer
 from windrow.api.errors import bad_request
 from windrow.api.firecrawl.progress import (
@@ -21,6 +21,7 @@ from windrow.api.firecrawl.progress import (
     answer_errors,
     answer_status,
 )
+from windrow.api.firecrawl.webhooks import take_webhook
 from windrow.queue.ids import is_id, plain_id
 from windrow.services.web import start_batch
 
@@ -38,7 +39,7 @@ async def start(
     urls = take(options, "urls", list)
     if not urls or not all(isinstance(url, str) for url in urls):
         raise bad_request("urls: Expected an `array` of at least one `str`")
-    refuse(options, "webhook", "webhooks are not sent yet")
+    webhook = take_webhook(request, options)
     append_to = take(options, "appendToId", str)
     if append_to is not None and not is_id(append_to):
         raise bad_request("appendToId: Invalid UUID")
@@ -50,6 +51,7 @@ async def start(
         append_to=None if append_to is None else plain_id(append_to),
         tenant=caller.tenant,
         idempotency_key=x_idempotency_key,
+        webhook=webhook,
         scrape_options=options,
     )
     body = {"success": True, "id": started.id, "url": BATCHES.url(request, started.id)}

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from windrow.api.answers import answer
-from windrow.api.bodies import TAKES_URL, read_body, refuse, take, take_url, takes
+from windrow.api.bodies import TAKES_URL, read_body, take, take_url, takes
 from windrow.api.callers import Reader, Writer
 from windrow.api.errors import bad_request
 from windrow.api.firecrawl.progress import (
@@ -21,6 +21,7 @@ from windrow.api.firecrawl.progress import (
     answer_errors,
     answer_status,
 )
+from windrow.api.firecrawl.webhooks import take_webhook
 from windrow.services.web import list_crawls, start_crawl
 from windrow.services.web.models import choose_crawl_options
 
@@ -36,12 +37,14 @@ async def start(request: Request, caller: Writer) -> Response:
     """Have a site crawled."""
     options = await read_body(request)
     url = take_url(options)
-    refuse(options, "webhook", "webhooks are not sent yet")
+    webhook = take_webhook(request, options)
     wish: str | None = take(options, "prompt", str)
     pages: dict[str, Any] = dict(take(options, "scrapeOptions", dict, {}))
     pages |= {name: options.pop(name) for name in _OF_PAGES if name in options}
     chosen = {} if wish is None else await _choose(request, url, wish)
-    crawl_id = await start_crawl(caller.queue, url, chosen | options, pages, tenant=caller.tenant)
+    crawl_id = await start_crawl(
+        caller.queue, url, chosen | options, pages, webhook=webhook, tenant=caller.tenant
+    )
     body = {"success": True, "id": crawl_id, "url": CRAWLS.url(request, crawl_id)}
     return answer(body if wish is None else {**body, "promptGeneratedOptions": chosen})
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Literal, Self
 
 import aiohttp
 from aiohttp import CookieJar, DummyCookieJar, TCPConnector
 from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
 
 from windrow.errors import FetchError, FetchTimeout, RateLimited
 from windrow.ingest.document import Resource
@@ -30,7 +32,7 @@ from windrow.ingest.fetch.guard import Guard
 from windrow.ingest.fetch.limits import FetchLimits
 from windrow.ingest.fetch.resolver import Resolver
 from windrow.ingest.fetch.retry_after import parse_retry_after
-from windrow.ingest.fetch.target import limit_key
+from windrow.ingest.fetch.target import limit_key, parse_url
 
 USER_AGENT: Final = "Mozilla/5.0 (compatible; windrow)"
 MOBILE_USER_AGENT: Final = (
@@ -40,6 +42,14 @@ MOBILE_USER_AGENT: Final = (
 ACCEPT: Final = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 TRIES: Final = 2  # for a connection; everything later is for the job's own retries
 PAUSE_SECONDS: Final = 0.2  # between them
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """How a request with a body was answered."""
+
+    status: int
+    retry_after: float | None  # seconds
 
 
 class Fetcher:
@@ -122,6 +132,26 @@ class Fetcher:
         except TimeoutError as error:
             raise FetchTimeout(chain.asked, f"not there after {seconds:g} s") from error
 
+    async def post(
+        self, url: str, body: bytes, *, headers: Mapping[str, str], timeout: float
+    ) -> Posted:
+        """Send something to a URL, once: it may have come although this fails. Redirects are not
+        followed, and the answer is not read. Raises FetchError."""
+        target = parse_url(url)
+        session = self._session_for(target)
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                session.post(target, data=body, headers=headers, allow_redirects=False) as response,
+            ):
+                response.close()  # whatever else it says
+                after = response.headers.get("Retry-After")
+                return Posted(response.status, parse_retry_after(after))
+        except TimeoutError as error:
+            raise FetchTimeout(url, f"no answer after {timeout:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise failures.to_fetch_error(error, url) from error
+
     async def _follow(self, chain: Chain, method: str, verify_tls: bool, cap: int) -> Resource:
         """Request after request, until one answers with something else than a redirect."""
         while True:
@@ -141,9 +171,7 @@ class Fetcher:
 
     async def _request(self, chain: Chain, method: str, verify_tls: bool) -> aiohttp.ClientResponse:
         """Send one request; the answer's head is there, its body is not."""
-        session = self._open if self.guard.check(chain.url) else self._guarded
-        if session is None:
-            raise RuntimeError("use a Fetcher as a context manager: async with Fetcher() as …")
+        session = self._session_for(chain.url)
         tries = 1
         while True:
             try:
@@ -160,6 +188,13 @@ class Fetcher:
                     raise failure from error
             tries += 1
             await asyncio.sleep(PAUSE_SECONDS)
+
+    def _session_for(self, target: URL) -> aiohttp.ClientSession:
+        """Raises Blocked if this may not be connected to, as far as its name tells."""
+        session = self._open if self.guard.check(target) else self._guarded
+        if session is None:
+            raise RuntimeError("use a Fetcher as a context manager: async with Fetcher() as …")
+        return session
 
     async def _receive(
         self, chain: Chain, response: aiohttp.ClientResponse, method: str, cap: int

@@ -19,6 +19,8 @@ from windrow.pipelines.web.payloads import (
     finish_job,
     to_json,
 )
+from windrow.pipelines.web.telling import announce, tells_pages
+from windrow.pipelines.webhooks.deliveries import open_deliveries
 from windrow.queue.job import Job, NewJob
 from windrow.queue.outcome import Done
 
@@ -26,6 +28,8 @@ CHUNK: Final = 1000
 
 
 async def start_batch(web: Web, job: Job, payload: BatchPayload) -> Done:
+    if payload.webhook is not None:
+        await open_deliveries(web.queue, payload.crawl_id, job.tenant)
     await web.queue.create_group(
         id=payload.crawl_id,
         root=job,
@@ -38,6 +42,7 @@ async def start_batch(web: Web, job: Job, payload: BatchPayload) -> Done:
     await set_crawl_limit(web.queue, payload.crawl_id, None, most)
     jobs = batch_jobs(payload, job.tenant)
     try:
+        await announce(web, payload, job.tenant)
         for start in range(0, len(jobs), CHUNK):
             await web.queue.enqueue_many(jobs[start : start + CHUNK])
         await web.queue.close_group(payload.crawl_id)
@@ -56,6 +61,7 @@ def batch_jobs(payload: BatchPayload, tenant: str | None) -> list[NewJob]:
             scrape_options=payload.scrape_options,
             feed=payload.feed,
             is_limited=True,
+            is_told=tells_pages(payload),
         )
     )
     priority = LISTED_PRIORITY if len(payload.urls) > MANY else FOUND_PRIORITY

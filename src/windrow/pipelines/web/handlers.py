@@ -38,6 +38,7 @@ from windrow.pipelines.web.payloads import (
     MapPayload,
     PagePayload,
 )
+from windrow.pipelines.web.telling import tell_failed_page, tell_failed_start, tell_rest
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done
 from windrow.queue.queue import Queue
@@ -75,7 +76,13 @@ async def web_handlers(
 
 
 def make_handlers(web: Web) -> list[Handler]:
-    @handler(SCRAPE, queue=QUEUE, max_attempts=PAGE_ATTEMPTS, backoff=PAGE_BACKOFF)
+    @handler(
+        SCRAPE,
+        queue=QUEUE,
+        max_attempts=PAGE_ATTEMPTS,
+        backoff=PAGE_BACKOFF,
+        on_failure=tell_failed_page,
+    )
     async def scrape(job: Job, payload: PagePayload) -> Done:
         return await scrape_page(web, job, payload)
 
@@ -85,11 +92,18 @@ def make_handlers(web: Web) -> list[Handler]:
         max_attempts=PAGE_ATTEMPTS,
         max_crashes=KICKOFF_CRASHES,
         backoff=PAGE_BACKOFF,
+        on_failure=tell_failed_start,
     )
     async def crawl(job: Job, payload: CrawlPayload) -> Done:
         return await start_crawl(web, job, payload)
 
-    @handler(BATCH, queue=QUEUE, max_crashes=KICKOFF_CRASHES, backoff=PAGE_BACKOFF)
+    @handler(
+        BATCH,
+        queue=QUEUE,
+        max_crashes=KICKOFF_CRASHES,
+        backoff=PAGE_BACKOFF,
+        on_failure=tell_failed_start,
+    )
     async def batch(job: Job, payload: BatchPayload) -> Done:
         return await start_batch(web, job, payload)
 
@@ -106,5 +120,7 @@ def make_handlers(web: Web) -> list[Handler]:
         await web.queue.remove_limit(crawl_key(payload.crawl_id))
         if payload.feed is not None:
             await end_feed(web.queue, job, payload.crawl_id, payload.feed)
+        if payload.has_webhook:
+            await tell_rest(web, payload.crawl_id, job.tenant)
 
     return [scrape, crawl, batch, map_, extract_, finish]

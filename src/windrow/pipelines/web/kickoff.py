@@ -26,6 +26,8 @@ from windrow.pipelines.web.payloads import (
     finish_job,
 )
 from windrow.pipelines.web.skipping import note_blocked
+from windrow.pipelines.web.telling import announce, tells_pages
+from windrow.pipelines.webhooks.deliveries import open_deliveries
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done
 
@@ -36,6 +38,8 @@ UNREACHABLE: Final = "SCRAPE_ROBOTS_UNREACHABLE"
 async def start_crawl(web: Web, job: Job, payload: CrawlPayload) -> Done:
     scope = _scope(payload)
     robots = await _robots(web, scope, await web.credentials_of(job.tenant))
+    if payload.webhook is not None:
+        await open_deliveries(web.queue, payload.crawl_id, job.tenant)
     await web.queue.create_group(
         id=payload.crawl_id,
         root=job,
@@ -60,8 +64,10 @@ async def start_crawl(web: Web, job: Job, payload: CrawlPayload) -> Done:
             scope.options.max_concurrency or web.host_concurrency,
         ),
         delay=delay,
+        is_told=tells_pages(payload),
     )
     try:
+        await announce(web, payload, job.tenant)
         await _add_pages(web, job, page, scope, robots)
         await web.queue.close_group(payload.crawl_id)
     except GroupEnded:

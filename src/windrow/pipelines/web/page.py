@@ -13,7 +13,7 @@ from windrow.pipelines.web.context import Web, scope_of
 from windrow.pipelines.web.feeding import feed_page
 from windrow.pipelines.web.frontier import choose, page_jobs
 from windrow.pipelines.web.keeping import Kept, is_asked_for
-from windrow.pipelines.web.payloads import PagePayload
+from windrow.pipelines.web.payloads import RACED, PagePayload
 from windrow.pipelines.web.scraping import (
     Scraped,
     fetch_page,
@@ -22,10 +22,10 @@ from windrow.pipelines.web.scraping import (
     scrape_failures,
 )
 from windrow.pipelines.web.skipping import note_blocked
+from windrow.pipelines.web.telling import tell_of
 from windrow.queue.job import Job, NewJob
 from windrow.queue.outcome import Done
 
-RACED: str = "SCRAPE_RACED_REDIRECT_ERROR"
 OUT_OF_SCOPE: str = "SCRAPE_REDIRECT_OUT_OF_SCOPE"
 ROBOTS: str = "SCRAPE_BLOCKED_BY_ROBOTS"
 
@@ -39,7 +39,7 @@ async def scrape_page(web: Web, job: Job, payload: PagePayload) -> Done:
         then = await _find_pages(web, job, payload, scraped)
     if payload.feed is not None:
         then += await feed_page(web.queue.store, job, payload, payload.feed, scraped)
-    return Done(wire, then=then)
+    return Done(wire, then=[*then, *tell_of(job, payload)])
 
 
 async def _scrape(web: Web, job: Job, payload: PagePayload) -> Scraped:

@@ -9,6 +9,7 @@ import msgspec
 
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import CrawlOptions
+from windrow.pipelines.webhooks.webhook import Webhook
 from windrow.queue.job import NewJob, Priority
 
 QUEUE: Final = "web"
@@ -18,6 +19,9 @@ BATCH: Final = "web.batch"
 MAP: Final = "web.map"
 EXTRACT: Final = "web.extract"
 FINISH: Final = "web.finish"
+
+# Why a page failed that turned out to be another one of its crawl: no failure to others.
+RACED: Final = "SCRAPE_RACED_REDIRECT_ERROR"
 
 # Whoever has no name of their own.
 NO_TEAM: Final = "bypass"
@@ -57,6 +61,7 @@ class PagePayload(_Payload, frozen=True, kw_only=True):
     depth: int = 0  # hops from there
     is_limited: bool = False  # by a limit of its crawl's own
     delay: float | None = None  # seconds between the pages of its crawl, asked for or robots.txt's
+    is_told: bool = False  # to the webhook of its crawl
 
 
 class CrawlPayload(_Payload, frozen=True, kw_only=True):
@@ -68,6 +73,7 @@ class CrawlPayload(_Payload, frozen=True, kw_only=True):
     crawler_options: CrawlOptions = msgspec.field(
         default_factory=CrawlOptions, name="crawlerOptions"
     )
+    webhook: Webhook | None = None
 
 
 class BatchPayload(_Payload, frozen=True, kw_only=True):
@@ -77,6 +83,7 @@ class BatchPayload(_Payload, frozen=True, kw_only=True):
     crawl_id: str
     mode: Literal["batch"] = msgspec.field(default_factory=lambda: "batch")
     max_concurrency: int | None = msgspec.field(default=None, name="maxConcurrency")
+    webhook: Webhook | None = None
 
 
 class MapPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -104,11 +111,14 @@ class FinishPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     crawl_id: str
     feed: FeedPayload | None = None
+    has_webhook: bool = False
 
 
 def finish_job(payload: CrawlPayload | BatchPayload, tenant: str | None) -> NewJob:
     """What is to be done when the last page of a crawl or batch has ended."""
-    finish = FinishPayload(crawl_id=payload.crawl_id, feed=payload.feed)
+    finish = FinishPayload(
+        crawl_id=payload.crawl_id, feed=payload.feed, has_webhook=payload.webhook is not None
+    )
     return NewJob(FINISH, msgspec.to_builtins(finish), queue=QUEUE, tenant=tenant)
 
 

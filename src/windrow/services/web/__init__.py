@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windrow.pipelines.web.failures import why_failed
 from windrow.services.web.crawls import (
     Crawl,
     CrawlErrors,
@@ -12,7 +13,7 @@ from windrow.services.web.crawls import (
     list_crawls,
     retry_failed,
 )
-from windrow.services.web.finding import get_scrape, why_failed
+from windrow.services.web.finding import get_scrape
 from windrow.services.web.pages import NewPages, document_of, iterate_pages, list_pages
 from windrow.services.web.starting import (
     StartedBatch,

@@ -9,14 +9,15 @@ from typing import Any, Final, Literal
 
 from windrow.errors import GroupNotFound, IllegalTransition
 from windrow.pipelines.web.context import HOST_CONCURRENCY
+from windrow.pipelines.web.failures import why_failed
 from windrow.pipelines.web.limiting import set_crawl_limit
-from windrow.pipelines.web.page import RACED
-from windrow.pipelines.web.payloads import BATCH, CRAWL, SCRAPE
+from windrow.pipelines.web.payloads import BATCH, CRAWL, RACED, SCRAPE
 from windrow.pipelines.web.skipping import list_blocked
+from windrow.pipelines.webhooks.deliveries import tell_end
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group
-from windrow.services.web.finding import find_root, why_failed
+from windrow.services.web.finding import find_root
 
 CrawlStatus = Literal["scraping", "completed", "failed", "cancelled"]
 
@@ -109,8 +110,17 @@ async def cancel_crawl(
     crawl = await get_crawl(queue, crawl_id, tenant=tenant)
     if crawl.status != "scraping":
         raise IllegalTransition(crawl_id, crawl.status, "cancelled")
+    await _tell_cancelled(queue, crawl)
     await queue.cancel(crawl_id, reason=reason)
     return await get_crawl(queue, crawl_id)
+
+
+async def _tell_cancelled(queue: Queue, crawl: Crawl) -> None:
+    """One that has not begun has no group whose end would be told. This waits for the end, so it
+    may well be there before: whoever is killed in between has cancelled nothing."""
+    root = await queue.get(crawl.id)
+    if root.payload.get("webhook") and root.root_of is None:
+        await queue.enqueue_many([tell_end(crawl.id, crawl.tenant)])
 
 
 async def retry_failed(queue: Queue, crawl_id: str) -> int:

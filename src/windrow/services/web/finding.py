@@ -1,18 +1,13 @@
-"""Finding the jobs of the web by id, and telling why they failed."""
+"""Finding the jobs of the web by id."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Final
 
 from windrow.errors import JobNotFound
 from windrow.pipelines.web.payloads import BATCH, CRAWL, SCRAPE
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
-
-# As a job keeps it: the name of the error's class, its code, and the rest.
-_CODE: Final = re.compile(r"^(?:\w+: )?([A-Z][A-Z0-9_]{3,}): ")
 
 
 async def get_scrape(queue: Queue, scrape_id: str, *, tenant: str | None = None) -> Job:
@@ -31,10 +26,3 @@ async def find(queue: Queue, job_id: str, kinds: Sequence[str], tenant: str | No
     if job.kind not in kinds or (tenant is not None and job.tenant != tenant):
         raise JobNotFound(job_id)
     return job
-
-
-def why_failed(job: Job) -> tuple[str | None, str]:
-    """The code and the words of why a job failed."""
-    message = job.error or ""
-    found = _CODE.match(message)
-    return (found[1], message[found.end() :]) if found else (None, message)

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from windrow.errors import (
     DuplicateJob,
     GroupEnded,
@@ -42,6 +44,7 @@ from windrow.pipelines.web.payloads import (
     PagePayload,
     to_json,
 )
+from windrow.pipelines.webhooks.webhook import Webhook
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, NewJob
 from windrow.queue.queue import Queue
@@ -114,6 +117,7 @@ async def start_crawl(
     options: Mapping[str, Any] | None = None,
     scrape_options: Mapping[str, Any] | None = None,
     *,
+    webhook: str | Mapping[str, Any] | None = None,
     tenant: str | None = None,
 ) -> str:
     """Have a site crawled; its id. Raises InvalidOptions, and then nothing is begun."""
@@ -124,6 +128,7 @@ async def start_crawl(
         team_id=tenant or NO_TEAM,
         crawler_options=CrawlOptions.parse(options),
         scrape_options=ScrapeOptions.parse(scrape_options),
+        webhook=None if webhook is None else Webhook.parse(webhook),
     )
     await queue.enqueue(
         CRAWL,
@@ -146,9 +151,11 @@ async def start_batch(
     append_to: str | None = None,
     tenant: str | None = None,
     idempotency_key: str | None = None,
+    webhook: str | Mapping[str, Any] | None = None,
 ) -> StartedBatch:
-    """Have these pages scraped, or add them to a batch that has not ended (`append_to`). With an
-    `idempotency_key` a second batch of the same tenant with that key raises DuplicateJob."""
+    """Have these pages scraped, or add them to a batch that has not ended (`append_to`), whose
+    webhook is told of them, too. With an `idempotency_key` a second batch of the same tenant with
+    that key raises DuplicateJob."""
     valid, invalid = sort_out(urls, ignore_invalid)
     if max_concurrency is not None and max_concurrency < 1:
         raise InvalidOptions(f"maxConcurrency must be at least 1, not {max_concurrency}")
@@ -159,9 +166,10 @@ async def start_batch(
         team_id=tenant or NO_TEAM,
         scrape_options=ScrapeOptions.parse(scrape_options),
         max_concurrency=max_concurrency,
+        webhook=None if webhook is None else Webhook.parse(webhook),
     )
     if append_to is not None:
-        await _append(queue, append_to, batch_jobs(payload, tenant), tenant)
+        await _append(queue, payload, tenant)
     else:
         new = NewJob(
             BATCH,
@@ -204,13 +212,14 @@ async def map_site(
     return await queue.wait(job.id, timeout=timeout)
 
 
-async def _append(queue: Queue, batch_id: str, jobs: Sequence[NewJob], tenant: str | None) -> None:
+async def _append(queue: Queue, more: BatchPayload, tenant: str | None) -> None:
     """Add pages to a batch. Its group is made when its first job runs, which is waited for."""
+    batch_id = more.crawl_id
     give_up_at = time.monotonic() + APPEND_SECONDS
     while True:
         root = await find(queue, batch_id, (BATCH,), tenant)
         try:
-            await queue.enqueue_many(jobs)
+            await queue.enqueue_many(batch_jobs(_as_in(root, more), tenant))
         except GroupNotFound:
             if root.is_finished:
                 raise GroupEnded(batch_id) from None
@@ -219,6 +228,14 @@ async def _append(queue: Queue, batch_id: str, jobs: Sequence[NewJob], tenant: s
             await asyncio.sleep(APPEND_WAIT)
         else:
             return
+
+
+def _as_in(root: Job, more: BatchPayload) -> BatchPayload:
+    """Pages are told of to the webhook of the batch they are added to."""
+    first = msgspec.convert(root.payload, BatchPayload)
+    if more.webhook not in (None, first.webhook):
+        raise InvalidOptions("webhook: the batch has another one, or none, since it was begun")
+    return msgspec.structs.replace(more, webhook=first.webhook)
 
 
 def _batch_id(idempotency_key: str | None, tenant: str | None) -> str:
