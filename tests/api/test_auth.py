@@ -45,6 +45,7 @@ class Api:
 
     def __init__(self, queue: Queue, ids: dict[str, str]) -> None:
         app = self.app = create_app(queue, Settings(api_keys=KEYS))
+        app.state.broadcast.close()  # or GET /events would be answered for ever
         self.ids = ids
         self.endpoints = sorted(
             (method.upper(), path)

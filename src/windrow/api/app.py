@@ -5,13 +5,14 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from windrow import __version__
-from windrow.api import health
+from windrow.api import events, health
 from windrow.api.errors import add_error_handlers
 from windrow.api.firecrawl import batch, crawl, extract, map, parse, scrape, search, team, watch
 from windrow.api.limits import BodyLimit
 from windrow.api.queue import groups, jobs, queues, runs
 from windrow.api.rates import RateLimit
 from windrow.queue.queue import Queue
+from windrow.services.broadcasting import Broadcast
 from windrow.services.keys import KeyRing
 from windrow.services.searching import Searching
 from windrow.settings import Settings
@@ -31,6 +32,7 @@ ROUTERS = (
     runs.router,
     queues.router,
     groups.router,
+    events.router,
 )
 
 
@@ -45,6 +47,7 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
     app.state.queue = queue
     app.state.settings = settings
     app.state.is_stopping = False
+    app.state.broadcast = Broadcast(queue)
     app.state.keys = KeyRing(queue, settings)
     app.state.rates = RateLimit(settings.api_requests_per_minute)
     app.state.searching = Searching(settings, queue)

@@ -62,6 +62,7 @@ async def serve(
 
                 def stop() -> None:
                     app.state.is_stopping = True  # those who wait for something wait no longer
+                    app.state.broadcast.close()  # those who listen would do so for ever
                     _stop_server(server)
                     stop_workers()
 
