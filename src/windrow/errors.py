@@ -16,6 +16,7 @@
     │  ├─ BrowserCrashed *
     │  ├─ EnrichError                     a model does not answer, or not as asked
     │  ├─ ModelMissing                    only a model could do this, and none is set
+    │  ├─ SourceNotFound(named)
     │  ├─ FileGone(path)                  there is no such file any more
     │  ├─ FileRefused(path)               it may not be read
     │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
@@ -234,6 +235,16 @@ class EnrichError(IngestError):
     def __init__(self, message: str | None = None, *, transient: bool = False) -> None:
         self.transient = transient
         super().__init__(message)
+
+
+class SourceNotFound(IngestError):
+    """There is no such source."""
+
+    code = "SOURCE_NOT_FOUND"
+
+    def __init__(self, named: str, why: str = "there is none") -> None:
+        self.named = named
+        super().__init__(f"no source {named!r}: {why}")
 
 
 class FileGone(IngestError):

@@ -17,6 +17,7 @@ from windrow.cli import (
     groups,
     jobs,
     keys,
+    knowledge,
     limits,
     queues,
     schedules,
@@ -41,6 +42,8 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(limits.app, name="limits")
 app.add_typer(queues.app, name="queues")
 app.add_typer(schedules.app, name="schedules")
+app.add_typer(knowledge.app, name="sources")
+app.command("add")(knowledge.add)
 app.command("scrape")(web.scrape)
 app.command("crawl")(web.crawl)
 app.command("map")(web.map_)

@@ -1,6 +1,6 @@
-"""Seeing jobs of the web through, for somebody who waits: work in this process if nobody else
-does, say how far it is, and leave when told to. What is left goes on where it was, by whoever works
-next.
+"""Seeing jobs of Windrow's own kinds through, for somebody who waits: work in this process if
+nobody else does, say how far it is, and leave when told to. What is left goes on where it was, by
+whoever works next.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from windrow.errors import JobNotFound
+from windrow.pipelines.knowledge.feeding import QUEUE as INDEX_QUEUE
+from windrow.pipelines.knowledge.feeding import WRITE
+from windrow.pipelines.knowledge.items import FILE
+from windrow.pipelines.knowledge.items import QUEUE as KNOWLEDGE_QUEUE
 from windrow.pipelines.web.payloads import FINISH, QUEUE, SCRAPE
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import WorkerInfo
 from windrow.services.jobs import open_queue
 from windrow.services.web import Crawl, get_crawl
-from windrow.services.working import open_web_handlers
+from windrow.services.working import open_own_handlers
 from windrow.settings import Settings
 from windrow.worker.worker import Worker
 
@@ -32,6 +36,13 @@ RATE_SECONDS: Final = 10.0  # what the rate is an average of
 LAST_SECONDS: Final = 5.0  # for what follows the end of a crawl
 GRACE_SECONDS: Final = 10.0
 
+# By what one sees that a worker takes jobs of a kind of Windrow's own: its queue, one of its kinds.
+TAKEN: Final = {
+    "web": (QUEUE, SCRAPE),
+    "knowledge": (KNOWLEDGE_QUEUE, FILE),
+    "index": (INDEX_QUEUE, WRITE),
+}
+
 
 class Interrupted(Exception):
     """The person who waits does not want to any longer."""
@@ -39,7 +50,7 @@ class Interrupted(Exception):
 
 @dataclass(slots=True)
 class Attendance:
-    """A queue whose jobs of the web are worked on while it is open."""
+    """A queue whose jobs are worked on while it is open."""
 
     queue: Queue
     interrupted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -48,17 +59,18 @@ class Attendance:
     async def wait(self, job_id: str) -> Job:
         """A job that has ended. Raises Interrupted."""
         while not (job := await self.queue.get(job_id)).is_finished:
-            await self._pause()
+            await self.pause()
         return job
 
     async def watch(self, crawl_id: str) -> AsyncIterator[Crawl]:
         """How far a crawl or batch is, now and again, until it has ended. Raises Interrupted."""
         while (crawl := await get_crawl(self.queue, crawl_id)).status == "scraping":
             yield crawl
-            await self._pause()
+            await self.pause()
         yield crawl
 
-    async def _pause(self) -> None:
+    async def pause(self) -> None:
+        """Wait a moment before the next look. Raises Interrupted."""
         if self.helping is not None and self.helping.done():
             self.helping.result()  # raises what it died of
         try:
@@ -93,12 +105,15 @@ class Pace:
 
 
 @asynccontextmanager
-async def attend(settings: Settings, *, concurrency: int = 10) -> AsyncIterator[Attendance]:
-    """The queue of the settings. Unless another worker takes jobs of the web, one does here, until
-    the end: after an interruption it lets running pages end, after a second one it does not."""
+async def attend(
+    settings: Settings, *, concurrency: int = 10, own: Sequence[str] = ("web",)
+) -> AsyncIterator[Attendance]:
+    """The queue of the settings. Unless another worker takes jobs of these kinds of Windrow's own,
+    one does here, until the end: after an interruption it lets what runs end, after a second one it
+    does not."""
     async with open_queue(settings, migrate=None) as queue:
         attendance = Attendance(queue)
-        helper = _Helper(settings, queue, concurrency)
+        helper = _Helper(settings, queue, concurrency, own)
         with _told(attendance, helper):
             attendance.helping = asyncio.create_task(helper.run())
             try:
@@ -113,8 +128,11 @@ async def attend(settings: Settings, *, concurrency: int = 10) -> AsyncIterator[
 class _Helper:
     """A worker that begins when there is no other."""
 
-    def __init__(self, settings: Settings, queue: Queue, concurrency: int) -> None:
+    def __init__(
+        self, settings: Settings, queue: Queue, concurrency: int, own: Sequence[str]
+    ) -> None:
         self._settings = settings
+        self._own = own
         self._queue = queue
         self._concurrency = concurrency
         self._stopping = asyncio.Event()
@@ -130,12 +148,12 @@ class _Helper:
             return
         async with AsyncExitStack() as stack:
             handlers = await stack.enter_async_context(
-                open_web_handlers(self._settings, self._queue)
+                open_own_handlers(self._settings, self._queue, self._own)
             )
             self._worker = Worker(
                 self._queue,
                 handlers,
-                queues=[QUEUE],
+                queues=sorted({one.queue for one in handlers}),
                 concurrency=self._concurrency,
                 grace=GRACE_SECONDS,
             )
@@ -162,7 +180,8 @@ class _Helper:
 
     async def _others_work(self) -> bool:
         workers = await self._queue.workers()
-        return any(one.takes(QUEUE, SCRAPE) and _may_live(one) for one in workers)
+        alive = [one for one in workers if _may_live(one)]
+        return all(any(one.takes(*TAKEN[own]) for one in alive) for own in self._own)
 
 
 def _may_live(worker: WorkerInfo) -> bool:

@@ -19,7 +19,7 @@ from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue.queue import Queue
 from windrow.services.jobs import open_queue
 from windrow.services.owning import open_index_handlers
-from windrow.settings import Settings
+from windrow.settings import Settings, data_folder
 from windrow.worker.metrics import Metrics, serve_metrics, watch_queue
 from windrow.worker.observers import Observer
 from windrow.worker.registry import Handler
@@ -40,7 +40,7 @@ ORPHAN_SECONDS: Final = 1.0
 
 
 # Named like a module: the handlers of Windrow's own kinds of jobs.
-OWN_HANDLERS: Final = ("web", "index")
+OWN_HANDLERS: Final = ("web", "knowledge", "index")
 
 
 def find_handlers(names: Sequence[str]) -> list[ModuleType]:
@@ -68,11 +68,33 @@ async def run_worker(
     with _metrics(metrics_port, queue) as observers:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(queue.close)
-            if "web" in named:
-                handlers += await stack.enter_async_context(open_web_handlers(settings, queue))
-            if "index" in named:
-                handlers += await stack.enter_async_context(open_index_handlers(settings, queue))
+            handlers += await stack.enter_async_context(open_own_handlers(settings, queue, named))
             return await _run_worker(queue, handlers, until_idle, observers, options)
+
+
+@asynccontextmanager
+async def open_own_handlers(
+    settings: Settings, queue: Queue, names: Sequence[str] = OWN_HANDLERS
+) -> AsyncIterator[list[Handler]]:
+    """The handlers of Windrow's own kinds of jobs, of all or of those named."""
+    async with AsyncExitStack() as stack:
+        handlers: list[Handler] = []
+        if "web" in names:
+            handlers += await stack.enter_async_context(open_web_handlers(settings, queue))
+        if "knowledge" in names:
+            handlers += open_knowledge_handlers(settings, queue)
+        if "index" in names:
+            handlers += await stack.enter_async_context(open_index_handlers(settings, queue))
+        yield handlers
+
+
+def open_knowledge_handlers(settings: Settings, queue: Queue) -> list[Handler]:
+    """The handlers of files, folders, notes and the like."""
+    from windrow.pipelines.knowledge.context import Knowledge
+    from windrow.pipelines.knowledge.handlers import knowledge_handlers
+
+    everywhere = data_folder(settings) / "ignore"  # rules for every folder, as in .gitignore
+    return knowledge_handlers(Knowledge(queue, [everywhere]))
 
 
 @asynccontextmanager

@@ -28,6 +28,7 @@ from windrow.pipelines.knowledge.items import (
 )
 from windrow.pipelines.knowledge.libraries import delete_library, ingest_library
 from windrow.pipelines.knowledge.notes import drop_note, keep_note
+from windrow.pipelines.knowledge.refreshing import REFRESH, RefreshPayload, refresh
 from windrow.pipelines.knowledge.removing import delete_document, delete_tenant
 from windrow.pipelines.knowledge.renaming import rename
 from windrow.pipelines.knowledge.trouble import BACKOFF, PROBE_SECONDS, Storage, outcome_of
@@ -66,8 +67,8 @@ IN_BATCHES: Mapping[tuple[ItemType, Operation], Many] = {
 def knowledge_handlers(
     knowledge: Knowledge, *, leases: Mapping[ItemType, int] | None = None
 ) -> list[Handler]:
-    """A handler for each of the eighteen pairs. `leases` are in seconds, by type; the usual one is
-    five minutes."""
+    """A handler for each of the eighteen pairs, and that of refreshes. `leases` are in seconds, by
+    type; the usual one is five minutes."""
     seconds = leases or {}
     storage = Storage(knowledge.queue)
     single = [
@@ -78,7 +79,15 @@ def knowledge_handlers(
         _batched(pair, function, knowledge, storage, seconds.get(pair[0], LEASE_SECONDS))
         for pair, function in IN_BATCHES.items()
     ]
-    return single + batched
+    return [*single, *batched, _refreshing(knowledge)]
+
+
+def _refreshing(knowledge: Knowledge) -> Handler:
+    @handler(REFRESH, queue=QUEUE, lease=LEASE_SECONDS, max_attempts=MAX_ATTEMPTS, backoff=BACKOFF)
+    async def run(job: Job, payload: RefreshPayload) -> Outcome:
+        return await refresh(knowledge.queue, job, payload)
+
+    return run
 
 
 def _single(

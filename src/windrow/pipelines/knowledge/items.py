@@ -14,6 +14,8 @@ from windrow.queue.policy import unique_key
 
 QUEUE: Final = "unified_queue"  # where the dialect of this name puts its rows too
 
+FILE: Final = "file.ingest"  # a kind that whoever takes items takes
+
 ItemType = Literal[
     "content", "file", "folder", "project", "library", "delete_tenant", "delete_document", "rename"
 ]

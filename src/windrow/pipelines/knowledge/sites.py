@@ -7,12 +7,15 @@ from typing import Any, Final
 
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import CrawlOptions
+from windrow.pipelines.web.context import limit_keys
 from windrow.pipelines.web.payloads import (
     CRAWL,
     KICKOFF_PRIORITY,
     NO_TEAM,
+    SCRAPE,
     CrawlPayload,
     FeedPayload,
+    PagePayload,
     to_json,
 )
 from windrow.pipelines.web.payloads import QUEUE as WEB_QUEUE
@@ -48,4 +51,30 @@ def crawl_job(
         priority=priority,
         tenant=source.tenant,
         id=crawl_id,
+        tags=(f"source:{source.id}",),
+    )
+
+
+def page_job(
+    source: SourceRow,
+    scrape_options: Mapping[str, Any] | None = None,
+    *,
+    priority: int = KICKOFF_PRIORITY,
+) -> NewJob:
+    """One page, which is a source of its own. Raises InvalidOptions."""
+    payload = PagePayload(
+        url=source.uri,
+        team_id=source.tenant or NO_TEAM,
+        scrape_options=ScrapeOptions.parse({**CONDITIONAL, **(scrape_options or {})}),
+        feed=FeedPayload(collection=source.collection, source=source.id, tags=source.tags),
+    )
+    return NewJob(
+        SCRAPE,
+        to_json(payload),
+        queue=WEB_QUEUE,
+        priority=priority,
+        tenant=source.tenant,
+        limits=limit_keys(source.uri, tenant=source.tenant),
+        id=new_id(),
+        tags=(f"source:{source.id}",),
     )

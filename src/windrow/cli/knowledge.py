@@ -1,0 +1,336 @@
+"""`windrow add` and `windrow sources`: what is known, and how it comes in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from windrow.cli.output import (
+    DatabaseOption,
+    JsonOption,
+    age,
+    ask,
+    give_up,
+    given_options,
+    load,
+    parse_duration,
+    plain,
+    print_fields,
+    print_json,
+    print_table,
+    run,
+)
+from windrow.settings import Settings
+
+if TYPE_CHECKING:
+    from windrow.queue.queue import Queue
+    from windrow.services.knowledge import SourceInfo
+    from windrow.services.knowledge_runs import AddRun
+
+INTERRUPTED = 130
+T = TypeVar("T")
+
+TenantOption = Annotated[str | None, typer.Option(help="Whose it is.")]
+ConcurrencyOption = Annotated[
+    int, typer.Option(help="Jobs at once, if no other worker takes them.")
+]
+
+app = typer.Typer(
+    help="List, show, refresh, export, import and remove sources.", no_args_is_help=True
+)
+
+
+def add(
+    what: Annotated[
+        str, typer.Argument(metavar="PATH|URL|-", help="Or library:NAME; `-`: a note from stdin.")
+    ],
+    collection: Annotated[str, typer.Option(help="Where it is searched.")] = "default",
+    tenant: TenantOption = None,
+    title: Annotated[str | None, typer.Option(help="What it is called.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tag", help="Give it a tag.")] = None,
+    every: Annotated[
+        str | None, typer.Option(help="Look at it again each time, like 1h or 7d.")
+    ] = None,
+    patterns: Annotated[
+        list[str] | None, typer.Option("--pattern", help="Of a folder: only files like *.md.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", help="Of a folder: leave out, like drafts/.")
+    ] = None,
+    depth: Annotated[int | None, typer.Option(help="Of a folder or site: how deep.")] = None,
+    follow_symlinks: Annotated[bool, typer.Option("--follow-symlinks")] = False,
+    limit: Annotated[int | None, typer.Option(help="Of a site: the most pages.")] = None,
+    page: Annotated[bool, typer.Option("--page", help="Of a URL: that page alone.")] = False,
+    url: Annotated[
+        str | None, typer.Option(help="Of a library: its documentation, a URL or a folder.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Until it can be found?")] = True,
+    concurrency: ConcurrencyOption = 10,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add a file, a folder, a project, a site, a page, a library or a note, so that it is found."""
+    settings = load(database)
+    from windrow.services.knowledge import AddOptions
+    from windrow.services.knowledge_runs import run_add
+
+    options = AddOptions(
+        collection=collection,
+        tenant=tenant,
+        title=title,
+        tags=tags or (),
+        refresh_seconds=None if every is None else round(parse_duration(every)),
+        walk=given_options(
+            patterns=patterns,
+            ignore_patterns=ignore,
+            max_depth=depth,
+            follow_symlinks=follow_symlinks or None,
+        ),
+        crawl=given_options(limit=limit, maxDiscoveryDepth=depth),
+        is_page=page,
+        url=url,
+    )
+    text = sys.stdin.read() if what == "-" else None
+    with _Line(is_shown=not quiet and sys.stderr.isatty()) as line:
+        done = run(
+            run_add(
+                settings,
+                what,
+                options,
+                line.show,
+                text=text,
+                waits=wait,
+                concurrency=concurrency,
+            )
+        )
+    _tell(done, as_json)
+
+
+@app.command("list")
+def list_(
+    collection: Annotated[str | None, typer.Option(help="Of this collection only.")] = None,
+    tenant: TenantOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List sources: what they are, how much there is of each, when they were looked at."""
+    from windrow.services.knowledge import list_sources
+
+    found = _ask(lambda queue: list_sources(queue, tenant=tenant, collection=collection), database)
+    if as_json:
+        print_json([source_fields(info) for info in found])
+        return
+    print_table(
+        ["id", "kind", "collection", "title", "documents#", "pending#", "refreshed#", "error"],
+        [
+            (
+                info.source.id,
+                info.source.kind,
+                info.source.collection,
+                info.source.title,
+                info.documents,
+                info.pending,
+                age(info.source.refreshed_at),
+                info.source.error,
+            )
+            for info in found
+        ],
+    )
+
+
+@app.command("show")
+def show(
+    source: Annotated[str, typer.Argument(help="Its id, address, path or title.")],
+    tenant: TenantOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one source with its options and counts."""
+    from windrow.services.knowledge import find_source
+
+    fields = source_fields(_ask(lambda queue: find_source(queue, source, tenant=tenant), database))
+    if as_json:
+        print_json(fields)
+    else:
+        print_fields(fields)
+
+
+@app.command("refresh")
+def refresh(
+    source: Annotated[str, typer.Argument(help="Its id, address, path or title.")],
+    tenant: TenantOption = None,
+    concurrency: ConcurrencyOption = 10,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look at a source again, with the options it was added with."""
+    settings = load(database)
+    from windrow.services.knowledge_runs import run_refresh
+
+    with _Line(is_shown=not quiet and sys.stderr.isatty()) as line:
+        done = run(run_refresh(settings, source, line.show, tenant=tenant, concurrency=concurrency))
+    _tell(done, as_json)
+
+
+@app.command("remove")
+def remove(
+    source: Annotated[str, typer.Argument(help="Its id, address, path or title.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Really.")] = False,
+    tenant: TenantOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove a source with its documents. Says only what would go, until you add --yes."""
+    from windrow.services.knowledge import find_source, remove_source
+
+    info = _ask(lambda queue: find_source(queue, source, tenant=tenant), database)
+    if yes:
+        _ask(lambda queue: remove_source(queue, info.source), database)
+    if as_json:
+        print_json({"id": info.source.id, "documents": info.documents, "is_removed": yes})
+    elif yes:
+        print(f"removed {info.source.id}: {info.documents} documents")
+    else:
+        print(f"would remove {info.source.id}: {info.documents} documents; add --yes to do it")
+
+
+@app.command("export")
+def export(
+    source: Annotated[str, typer.Argument(help="Its id, address, path or title.")],
+    out: Annotated[
+        Path | None, typer.Option(help="A folder, for Markdown files; else JSON lines to stdout.")
+    ] = None,
+    tenant: TenantOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Write a source and its documents as JSON lines, or as Markdown files."""
+    import msgspec
+
+    from windrow.services.exporting import export_folder, export_lines
+    from windrow.services.knowledge import find_source
+
+    async def write(queue: Queue) -> int | None:
+        found = (await find_source(queue, source, tenant=tenant)).source
+        if out is not None:
+            return await export_folder(queue, found, out)
+        async for line in export_lines(queue, found):
+            print(msgspec.json.encode(line).decode())
+        return None
+
+    count = _ask(write, database)
+    if count is not None:
+        print(f"{count} written to {out}")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(help="JSON lines as exported; `-`: from stdin.")],
+    tenant: TenantOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take in sources and documents that were exported."""
+    from windrow.services.exporting import import_lines
+
+    try:
+        lines = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise give_up(str(error)) from None
+    with lines:
+        sources, documents = _ask(lambda queue: import_lines(queue, lines, tenant=tenant), database)
+    if as_json:
+        print_json({"sources": sources, "documents": documents})
+    else:
+        print(f"{sources} sources, {documents} documents")
+
+
+def source_fields(info: SourceInfo) -> dict[str, Any]:
+    source, counts = info.source, info.counts
+    return {
+        "id": source.id,
+        "kind": source.kind,
+        "uri": source.uri,
+        "title": source.title,
+        "collection": source.collection,
+        "tenant": source.tenant,
+        "tags": list(source.tags),
+        "options": dict(source.options),
+        "refresh_seconds": source.refresh_seconds,
+        "documents": info.documents,
+        "searchable": counts.searchable if counts else 0,
+        "pending": info.pending,
+        "skipped": counts.skipped if counts else 0,
+        "chunks": counts.chunks if counts else 0,
+        "jobs": info.jobs,
+        "created_at": source.created_at,
+        "refreshed_at": source.refreshed_at,
+        "error": source.error,
+    }
+
+
+def _ask(work: Callable[[Queue], Coroutine[Any, Any, T]], database: str | None) -> T:
+    """What a service says that takes a queue."""
+    from windrow.services.jobs import open_queue
+
+    async def answer(settings: Settings) -> T:
+        async with open_queue(settings, migrate=None) as queue:
+            return await work(queue)
+
+    return ask(answer, database)
+
+
+def _tell(done: AddRun, as_json: bool) -> None:
+    from windrow.services.knowledge_runs import why_failed
+
+    info, why = done.info, why_failed(done)
+    if as_json:
+        print_json(
+            source_fields(info)
+            | {"job": done.job.id, "result": done.job.result, "is_interrupted": done.is_interrupted}
+        )
+    else:
+        print(f"{info.source.id}  {plain(info.source.title)}  {_summary(info)}")
+    if done.is_interrupted:
+        print("Left as it is; a worker goes on with it.", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED)
+    if why is not None:
+        raise give_up(plain(why))
+
+
+def _summary(info: SourceInfo) -> str:
+    parts = [f"{info.documents} documents"]
+    if info.pending:
+        parts.append(f"{info.pending} waiting for the index")
+    if info.counts and info.counts.skipped:
+        parts.append(f"{info.counts.skipped} skipped")
+    if info.jobs:
+        parts.append(f"{info.jobs} jobs to do")
+    return ", ".join(parts)
+
+
+class _Line:
+    """How far it is, in one line that is drawn anew, on stderr."""
+
+    def __init__(self, *, is_shown: bool) -> None:
+        from rich.console import Console
+
+        self._status = Console(stderr=True, highlight=False).status("") if is_shown else None
+
+    def __enter__(self) -> _Line:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def show(self, info: SourceInfo) -> None:
+        if self._status is not None:
+            self._status.update(_summary(info))

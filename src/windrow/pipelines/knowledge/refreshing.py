@@ -1,0 +1,85 @@
+"""`source.refresh`: have a source looked at again, whatever it is, with the options it was added
+with. Schedules enqueue it (`refresh_seconds`), and people do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from windrow.pipelines.knowledge.items import QUEUE, FilePayload, new_item
+from windrow.pipelines.knowledge.sites import crawl_job, page_job
+from windrow.queue.documents import SourceRow
+from windrow.queue.job import Job, NewJob, Priority
+from windrow.queue.outcome import Done
+from windrow.queue.queue import Queue
+
+REFRESH: Final = "source.refresh"
+
+
+class RefreshPayload(msgspec.Struct, frozen=True):
+    source: str
+
+
+def refresh_job(source: SourceRow, *, priority: int = Priority.COMMAND) -> NewJob:
+    """One that waits is enough; beside one that runs another may wait."""
+    return NewJob(
+        REFRESH,
+        {"source": source.id},
+        queue=QUEUE,
+        priority=priority,
+        tenant=source.tenant,
+        unique=f"{REFRESH}:{source.id}",
+        on_conflict="follow",
+        tags=(f"source:{source.id}",),
+    )
+
+
+async def refresh(queue: Queue, job: Job, payload: RefreshPayload) -> Done:
+    found = await queue.store.get_sources(job.tenant or "", [payload.source])
+    if not found:
+        return Done({"dropped": f"there is no source {payload.source}"})
+    then = source_jobs(found[0], priority=job.priority)
+    return Done({"jobs": [one.id for one in then if one.id]}, then=then)
+
+
+def source_jobs(source: SourceRow, *, priority: int) -> list[NewJob]:
+    """The jobs that look at a source again; none for what can be had only once."""
+    match source.kind:
+        case "site":
+            return [crawl_job(source, _part(source, "crawl"), _part(source, "scrape"))]
+        case "page":
+            return [page_job(source, _part(source, "scrape"))]
+        case "folder":
+            return [_item(source, "folder", "scan", {"folder_path": source.uri}, priority)]
+        case "project":
+            return [_item(source, "project", "scan", {"project_root": source.uri}, priority)]
+        case "file":
+            path = FilePayload(file_path=source.uri)
+            return [_item(source, "file", "update", msgspec.to_builtins(path), priority)]
+        case "library":
+            payload = {
+                "library_name": source.options.get("library_name", source.title),
+                "library_version": source.options.get("library_version", ""),
+            }
+            return [_item(source, "library", "update", payload, priority)]
+    return []
+
+
+def _item(
+    source: SourceRow, item_type: Any, op: Any, payload: Mapping[str, Any], priority: int
+) -> NewJob:
+    return new_item(
+        item_type,
+        op,
+        source.collection,
+        {**payload, "source": source.id},
+        tenant=source.tenant,
+        priority=priority,
+    )
+
+
+def _part(source: SourceRow, name: str) -> Mapping[str, Any]:
+    part: Mapping[str, Any] = source.options.get(name, {})
+    return part

@@ -1,0 +1,212 @@
+"""Sources on their way out and in: one line of JSON for each source and document, or a folder of
+Markdown files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from windrow.errors import InvalidOptions
+from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.queue.documents import (
+    ContentRow,
+    DocumentInfo,
+    DocumentRow,
+    Place,
+    SourceRow,
+    content_id,
+)
+from windrow.queue.ids import new_id
+from windrow.queue.job import Priority
+from windrow.queue.queue import Queue
+
+PAGE: Final = 200
+_Entry = dict[str, dict[str, Any]]
+_SOURCE: Final = ("id", "collection", "kind", "uri", "title", "options", "tags", "refresh_seconds")
+_DOCUMENT: Final = (
+    "uri",
+    "branch",
+    "title",
+    "language",
+    "tags",
+    "metadata",
+    "content_hash",
+    "size",
+)
+
+
+async def export_lines(queue: Queue, source: SourceRow) -> AsyncIterator[dict[str, Any]]:
+    """The source, then its documents with their texts."""
+    plain = asdict(source)
+    yield {"source": {name: plain[name] for name in _SOURCE}}
+    async for document, text in iterate_documents(queue, source):
+        plain = asdict(document)
+        yield {"document": {name: plain[name] for name in _DOCUMENT} | {"text": text}}
+
+
+async def export_folder(queue: Queue, source: SourceRow, folder: Path) -> int:
+    """A file for each document, with what is known of it at its top; how many."""
+    count = 0
+    for_names: set[str] = set()
+    async for document, text in iterate_documents(queue, source):
+        name = _file_name(document, for_names)
+        head = {"title": document.title, "uri": document.uri, "tags": list(document.tags)}
+        lines = "".join(
+            f"{key}: {msgspec.json.encode(value).decode()}\n" for key, value in head.items()
+        )
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"---\n{lines}---\n\n{text}\n", "utf-8", "replace")
+        count += 1
+    return count
+
+
+async def iterate_documents(
+    queue: Queue, source: SourceRow
+) -> AsyncIterator[tuple[DocumentInfo, str]]:
+    """The documents of a source that can be found, with their texts."""
+    after: Place | None = None
+    while page := await queue.store.list_documents(
+        source.tenant, source.collection, source.id, after=after, limit=PAGE
+    ):
+        after = Place(page[-1].source, page[-1].uri, page[-1].branch)
+        wanted = [one.content for one in page if one.content is not None]
+        contents = {one.id: one.text for one in await queue.store.get_contents(wanted)}
+        for document in page:
+            if document.content is not None and document.content in contents:
+                yield document, contents[document.content]
+
+
+async def import_lines(
+    queue: Queue, lines: Iterable[str | bytes], *, tenant: str | None = None
+) -> tuple[int, int]:
+    """Sources and documents as `export_lines` wrote them; how many of each. What is there already
+    is changed, and text that is the same is not indexed again. Raises InvalidOptions, which names
+    the line."""
+    sources = documents = 0
+    source: SourceRow | None = None
+    batch: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, 1):
+        entry = _entry(line, number)
+        if entry is None:
+            continue
+        if "source" in entry:
+            documents += await _store(queue, source, batch)
+            source = _source(entry["source"], tenant, number)
+            await queue.store.put_sources([source])
+            sources += 1
+        elif source is None:
+            raise InvalidOptions(f"line {number}: a document before any source")
+        else:
+            batch.append(entry["document"])
+            if len(batch) >= PAGE:
+                documents += await _store(queue, source, batch)
+    documents += await _store(queue, source, batch)
+    return sources, documents
+
+
+async def _store(queue: Queue, source: SourceRow | None, batch: list[dict[str, Any]]) -> int:
+    if source is None or not batch:
+        return 0
+    store = queue.store
+    uris = [one["uri"] for one in batch]
+    known = {
+        (one.uri, one.branch): one
+        for one in await store.find_documents(source.tenant, source.collection, source.id, uris)
+    }
+    rows: list[DocumentRow] = []
+    contents: list[ContentRow] = []
+    for one in batch:
+        before = known.get((one["uri"], one.get("branch", "")))
+        row, content = _document(source, one, before)
+        rows.append(row)
+        contents += [content] if content else []
+    await store.put_documents(rows, contents)
+    new = [row.pending for row in rows if row.pending]
+    await queue.enqueue_many(write_jobs(new, tenant=source.tenant, priority=Priority.BULK))
+    count = len(batch)
+    batch.clear()
+    return count
+
+
+def _document(
+    source: SourceRow, given: dict[str, Any], before: DocumentInfo | None
+) -> tuple[DocumentRow, ContentRow | None]:
+    fields = {name: given[name] for name in _DOCUMENT if name in given}
+    fields["tags"] = tuple(fields.get("tags", ()))
+    id = before.id if before else new_id()
+    digest = str(given.get("content_hash", ""))
+    same = before is not None and before.content_hash == digest and before.content is not None
+    pending = before.content if before and same else content_id(id, digest)
+    row = DocumentRow(
+        id=id,
+        tenant=source.tenant,
+        collection=source.collection,
+        source=source.id,
+        pending=pending,
+        **fields,
+    )
+    if same or pending is None:
+        return row, None
+    return row, ContentRow(pending, source.tenant, source.collection, given["text"])
+
+
+def _front_matter(document: DocumentInfo) -> str:
+    """What is known of a document, as YAML, of which JSON is a part."""
+    known = {"title": document.title, "uri": document.uri, "tags": list(document.tags)}
+    lines = [f"{name}: {msgspec.json.encode(value).decode()}" for name, value in known.items()]
+    return "\n".join(["---", *lines, "---", ""])
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8", "replace")
+
+
+def _entry(line: str | bytes, number: int) -> dict[str, Any] | None:
+    if not line.strip():
+        return None
+    try:
+        entry: dict[str, dict[str, Any]] = msgspec.json.decode(line, type=_Entry)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidOptions(f"line {number}: {error}") from None
+    given = entry.get("document", entry.get("source"))
+    if given is None or ("document" in entry and not {"uri", "text"} <= given.keys()):
+        raise InvalidOptions(f"line {number}: neither a source nor a document")
+    return entry
+
+
+def _source(given: dict[str, Any], tenant: str | None, number: int) -> SourceRow:
+    fields: dict[str, Any] = {name: given[name] for name in _SOURCE if name in given}
+    fields["tenant"] = tenant
+    try:
+        return msgspec.convert(fields, SourceRow)
+    except msgspec.ValidationError as error:
+        raise InvalidOptions(f"line {number}: {error}") from None
+
+
+def _file_name(document: DocumentInfo, taken: set[str]) -> str:
+    """A name below the folder, never outside of it, and no other's."""
+    parts = list(_parts(document.uri)) or ["document"]
+    if document.branch:
+        parts = [*_parts(document.branch), *parts]
+    name = os.path.join(*parts)
+    name = name if name.endswith((".md", ".markdown")) else f"{name}.md"
+    stem, number = name.removesuffix(".md"), 1
+    while name.lower() in taken:
+        number += 1
+        name = f"{stem}-{number}.md"
+    taken.add(name.lower())
+    return name
+
+
+def _parts(text: str) -> Iterator[str]:
+    for part in text.replace("://", "/").replace(":", "_").split("/"):
+        clean = "".join(one if one.isprintable() else "_" for one in part)[:150]
+        if clean.strip(". "):
+            yield clean

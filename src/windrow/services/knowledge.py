@@ -1,0 +1,308 @@
+"""What people ask of what they know: add something, see how far it is, list, refresh, remove."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from windrow.errors import FileGone, InvalidOptions, ScheduleNotFound, SourceNotFound
+from windrow.ingest.files.names import to_text
+from windrow.ingest.files.walk import WalkOptions
+from windrow.ingest.options import ScrapeOptions
+from windrow.ingest.project.identity import tenant_of, without_credentials
+from windrow.ingest.project.repository import find_repository
+from windrow.ingest.web.scope import CrawlOptions
+from windrow.ingest.web.urls import normalise
+from windrow.pipelines.knowledge.context import source_id
+from windrow.pipelines.knowledge.items import QUEUE, ContentPayload, LibraryPayload, new_item
+from windrow.pipelines.knowledge.libraries import PATTERNS, library_id
+from windrow.pipelines.knowledge.refreshing import REFRESH, refresh_job, source_jobs
+from windrow.queue.documents import Source, SourceCounts, SourceKind, SourceRow
+from windrow.queue.job import LIVE, JobState, Priority
+from windrow.queue.queue import Queue
+
+COLLECTION: Final = "default"
+LIBRARY: Final = "library:"
+DAY_SECONDS: Final = 86_400
+PAGE: Final = 1000
+_WEB: Final = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True)
+class AddOptions:
+    """How something is to be added; what is None is as usual."""
+
+    collection: str = COLLECTION
+    tenant: str | None = None
+    title: str | None = None
+    tags: Sequence[str] = ()
+    refresh_seconds: int | None = None
+    walk: Mapping[str, Any] = field(default_factory=dict)  # of folders: see WalkOptions
+    crawl: Mapping[str, Any] = field(default_factory=dict)  # of sites: see CrawlOptions
+    scrape: Mapping[str, Any] = field(default_factory=dict)  # of pages: see ScrapeOptions
+    is_page: bool = False  # of an address: that page alone
+    version: str = ""  # of a library
+    url: str | None = None  # of a library: where its documentation is
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    source: SourceRow
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """A source with what there is of it."""
+
+    source: Source
+    counts: SourceCounts | None
+    jobs: int = 0  # that have not ended, a thousand at the most
+
+    @property
+    def documents(self) -> int:
+        return self.counts.documents if self.counts else 0
+
+    @property
+    def pending(self) -> int:
+        """Documents whose newest content cannot be found yet."""
+        return self.counts.pending if self.counts else 0
+
+
+async def add(queue: Queue, what: str, options: AddOptions | None = None) -> Added:
+    """Have something ingested: an address, a path, or `library:NAME`. Raises FileGone and
+    InvalidOptions, and then nothing is begun."""
+    chosen = options or AddOptions()
+    if what.startswith(_WEB):
+        source = _site(what, chosen)
+    elif what.startswith(LIBRARY):
+        source = _library(what.removeprefix(LIBRARY), chosen)
+    else:
+        source = await asyncio.to_thread(_on_disk, what, chosen)
+    known = await queue.store.get_sources(source.tenant or "", [source.id])
+    if known:
+        source = _as_before(source, known[0], chosen)
+    await queue.store.put_sources([source])
+    await plan_refresh(queue, source)
+    [job, *_] = source_jobs(source, priority=Priority.COMMAND)
+    [inserted] = await queue.enqueue_many([job])
+    return Added(source, inserted.id)
+
+
+async def add_text(
+    queue: Queue, text: str, options: AddOptions | None = None, *, source_type: str = "note"
+) -> Added:
+    """Have a text kept as a note."""
+    chosen = options or AddOptions()
+    uri = f"note:{chosen.collection}/{source_type}"
+    source = SourceRow(
+        chosen.tenant, source_id(uri), chosen.collection, "note", uri, title=source_type
+    )
+    if not await queue.store.get_sources(source.tenant or "", [source.id]):
+        await queue.store.put_sources([source])
+    payload = ContentPayload(
+        source=source.id,
+        content=text,
+        source_type=source_type,
+        title=chosen.title,
+        main_tag=next(iter(chosen.tags), None),
+    )
+    job = new_item("content", "ingest", chosen.collection, payload, tenant=chosen.tenant)
+    [inserted] = await queue.enqueue_many([job])
+    return Added(source, inserted.id)
+
+
+async def list_sources(
+    queue: Queue, *, tenant: str | None = None, collection: str | None = None
+) -> list[SourceInfo]:
+    """All of them, by tenant and id; of one tenant, or of all."""
+    counts = await _counts(queue, tenant)
+    found: list[Source] = []
+    after = ("", "")
+    while page := await queue.store.list_sources(tenant, collection, after=after, limit=PAGE):
+        found += page
+        after = (page[-1].tenant or "", page[-1].id)
+    return [SourceInfo(one, counts.get((one.tenant, one.id))) for one in found]
+
+
+async def find_source(queue: Queue, named: str, *, tenant: str | None = None) -> SourceInfo:
+    """One source, by its id or the beginning of that, its address, or its title. Raises
+    SourceNotFound."""
+    by_path = to_text(await asyncio.to_thread(os.path.abspath, named))
+    everything = await list_sources(queue, tenant=tenant)
+    for is_it in (
+        lambda one: one.id == named,
+        lambda one: one.uri in (named, by_path),
+        lambda one: one.title == named,
+        lambda one: len(named) >= 4 and one.id.startswith(named),
+    ):
+        found = [info for info in everything if is_it(info.source)]
+        if len(found) == 1:
+            return await _with_jobs(queue, found[0])
+        if found:
+            ids = ", ".join(info.source.id for info in found)
+            raise SourceNotFound(named, f"it is several: {ids}")
+    raise SourceNotFound(named)
+
+
+async def get_info(queue: Queue, tenant: str | None, id: str) -> SourceInfo:
+    """How far a source is. Raises SourceNotFound."""
+    found = await queue.store.get_sources(tenant or "", [id])
+    if not found:
+        raise SourceNotFound(id)
+    counts = await _counts(queue, tenant or "")
+    info = SourceInfo(found[0], counts.get((found[0].tenant, id)))
+    return await _with_jobs(queue, info)
+
+
+async def refresh_source(queue: Queue, source: SourceRow) -> str:
+    """Have a source looked at again, with the options it was added with; the job's id."""
+    if source.kind in ("note", "upload"):
+        raise InvalidOptions(f"a {source.kind} has nothing to be looked at again")
+    [inserted] = await queue.enqueue_many([refresh_job(source)])
+    return inserted.id
+
+
+async def remove_source(queue: Queue, source: SourceRow) -> int:
+    """Remove a source with its documents, and its waiting work; how many documents there were."""
+    if source.refresh_seconds is not None:
+        with suppress(ScheduleNotFound):
+            await queue.unschedule(_schedule_name(source))
+    await queue.cancel_all(
+        tag=f"source:{source.id}",
+        tenant=source.tenant,
+        state=[state for state in LIVE if state is not JobState.ACTIVE],
+        reason="its source is removed",
+    )
+    counts = (await _counts(queue, source.tenant or "")).get((source.tenant, source.id))
+    await queue.store.delete_sources(source.tenant, [source.id])
+    return counts.documents if counts else 0
+
+
+async def plan_refresh(queue: Queue, source: SourceRow) -> None:
+    """Have a source looked at again and again, if it is to be."""
+    if source.refresh_seconds is None:
+        return
+    await queue.schedule(
+        _schedule_name(source),
+        REFRESH,
+        {"source": source.id},
+        every=source.refresh_seconds,
+        queue=QUEUE,
+        tenant=source.tenant,
+        priority=Priority.SCAN,
+        unique=f"{REFRESH}:{source.id}",
+    )
+
+
+async def is_settled(queue: Queue, tenant: str | None, id: str) -> bool:
+    """Whether nothing is to be done for a source any more, before the index."""
+    live = await queue.list(tag=f"source:{id}", tenant=tenant, state=list(LIVE), limit=1)
+    return not live
+
+
+def _schedule_name(source: SourceRow) -> str:
+    return f"refresh:{source.tenant or ''}:{source.id}"
+
+
+async def _counts(queue: Queue, tenant: str | None) -> dict[tuple[str | None, str], SourceCounts]:
+    return {(one.tenant, one.source): one for one in await queue.store.count_documents(tenant)}
+
+
+async def _with_jobs(queue: Queue, info: SourceInfo) -> SourceInfo:
+    tag = f"source:{info.source.id}"
+    jobs = await queue.list(tag=tag, tenant=info.source.tenant, state=list(LIVE), limit=PAGE)
+    return replace(info, jobs=len(jobs))
+
+
+def _site(url: str, options: AddOptions) -> SourceRow:
+    address = normalise(url)
+    if address is None:
+        raise InvalidOptions(f"{url!r} is no address of the web")
+    CrawlOptions.parse(dict(options.crawl))
+    ScrapeOptions.parse(dict(options.scrape))
+    kind: SourceKind = "page" if options.is_page else "site"
+    kept = {"crawl": dict(options.crawl), "scrape": dict(options.scrape)}
+    return _row(options, kind, address, address, {name: one for name, one in kept.items() if one})
+
+
+def _library(name: str, options: AddOptions) -> SourceRow:
+    name, _, version = name.partition("==")
+    version = version or options.version
+    payload = LibraryPayload(library_name=name, library_version=version)
+    title = f"{name} {version}".strip()
+    uri = options.url or f"library:{title}"
+    if options.url and not options.url.startswith(_WEB):
+        uri = to_text(os.path.abspath(os.path.expanduser(options.url)))
+    row = _row(options, "library", uri, title, {})
+    kept = {
+        "library_name": name,
+        "library_version": version,
+        "crawl": dict(options.crawl),
+        "patterns": list(PATTERNS),
+    }
+    return replace(row, id=library_id(payload), options=kept)
+
+
+def _on_disk(what: str, options: AddOptions) -> SourceRow:
+    path = Path(os.path.abspath(os.path.expanduser(what)))
+    if path.is_file():
+        return _row(options, "file", to_text(path), to_text(path.name), {})
+    if not path.is_dir():
+        raise FileGone(os.fspath(path))
+    repository = find_repository(path)
+    try:
+        walk = msgspec.convert(dict(options.walk), WalkOptions)
+    except msgspec.ValidationError as error:
+        raise InvalidOptions(str(error)) from None
+    title = to_text(path.name)
+    if repository is None or repository.root != path:
+        return _row(options, "folder", to_text(path), title, msgspec.to_builtins(walk))
+    if "max_depth" not in options.walk:
+        walk = msgspec.structs.replace(walk, max_depth=100)
+    kept = msgspec.to_builtins(walk)
+    remote = repository.remote
+    if remote:
+        kept["git_remote"] = without_credentials(remote)
+    kept["project"] = tenant_of(path, remote)
+    return _row(options, "project", to_text(path), title, kept)
+
+
+def _row(
+    options: AddOptions, kind: SourceKind, uri: str, title: str, kept: Mapping[str, Any]
+) -> SourceRow:
+    return SourceRow(
+        tenant=options.tenant,
+        id=source_id(uri),
+        collection=options.collection,
+        kind=kind,
+        uri=uri,
+        title=options.title or title,
+        options=kept,
+        tags=tuple(options.tags),
+        refresh_seconds=options.refresh_seconds,
+    )
+
+
+def _as_before(new: SourceRow, known: Source, options: AddOptions) -> SourceRow:
+    """A source that is added again keeps what is not said anew."""
+    if known.collection != new.collection:
+        raise InvalidOptions(
+            f"{known.uri} is in the collection {known.collection!r} already: remove it there first"
+        )
+    said_kind = "folder" if known.kind == "folder" and new.kind == "project" else new.kind
+    return replace(
+        new,
+        kind=said_kind,
+        title=options.title or known.title,
+        options={**known.options, **new.options},
+        tags=tuple(options.tags) or known.tags,
+        refresh_seconds=options.refresh_seconds or known.refresh_seconds,
+    )

@@ -1,0 +1,99 @@
+"""Adding something and seeing it through, for somebody who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from windrow.queue.job import Job
+from windrow.queue.queue import Queue
+from windrow.services.attending import TAKEN, Attendance, Interrupted, attend
+from windrow.services.knowledge import (
+    Added,
+    AddOptions,
+    SourceInfo,
+    add,
+    add_text,
+    find_source,
+    get_info,
+    is_settled,
+    refresh_source,
+)
+from windrow.services.working import OWN_HANDLERS
+from windrow.settings import Settings
+
+STDIN: Final = "-"
+Progress = Callable[[SourceInfo], None]
+
+
+@dataclass(frozen=True, slots=True)
+class AddRun:
+    info: SourceInfo
+    job: Job
+    is_interrupted: bool
+
+
+async def run_add(
+    settings: Settings,
+    what: str,
+    options: AddOptions,
+    show: Progress,
+    *,
+    text: str | None = None,
+    waits: bool = True,
+    concurrency: int = 10,
+) -> AddRun:
+    """Add what was named, or a text, and wait until it can be found."""
+    async with attend(settings, concurrency=concurrency, own=OWN_HANDLERS) as attendance:
+        queue = attendance.queue
+        added = await (
+            add(queue, what, options) if text is None else add_text(queue, text, options)
+        )
+        return await _see_through(attendance, added, show, waits=waits)
+
+
+async def run_refresh(
+    settings: Settings, named: str, show: Progress, *, tenant: str | None, concurrency: int = 10
+) -> AddRun:
+    """Have a source looked at again, and wait for it."""
+    async with attend(settings, concurrency=concurrency, own=OWN_HANDLERS) as attendance:
+        found = await find_source(attendance.queue, named, tenant=tenant)
+        job_id = await refresh_source(attendance.queue, found.source)
+        added = Added(found.source, job_id)
+        return await _see_through(attendance, added, show, waits=True)
+
+
+async def _see_through(
+    attendance: Attendance, added: Added, show: Progress, *, waits: bool
+) -> AddRun:
+    queue, source = attendance.queue, added.source
+    is_interrupted = False
+    try:
+        while waits:
+            info = await get_info(queue, source.tenant, source.id)
+            show(info)
+            if await _is_done(queue, added, info):
+                break
+            await attendance.pause()
+    except Interrupted:
+        is_interrupted = True
+    info = await get_info(queue, source.tenant, source.id)
+    return AddRun(info, await queue.get(added.job_id), is_interrupted)
+
+
+async def _is_done(queue: Queue, added: Added, info: SourceInfo) -> bool:
+    """Whether all is in the index, or nobody is there to put it in."""
+    job = await queue.get(added.job_id)
+    if not job.is_finished or not await is_settled(queue, added.source.tenant, added.source.id):
+        return False
+    if not info.pending:
+        return True
+    return not any(one.takes(*TAKEN["index"]) for one in await queue.workers())
+
+
+def why_failed(run: AddRun) -> str | None:
+    """Why there is nothing of what was added, if so."""
+    result = run.job.result if isinstance(run.job.result, dict) else {}
+    dropped = result.get("dropped")
+    return run.job.error or (str(dropped) if dropped else None)

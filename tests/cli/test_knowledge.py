@@ -1,0 +1,122 @@
+"""`windrow add` and `windrow sources`, as a person types them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Read, Windrow
+from tests.web.conftest import own_kinds, site, site_server  # noqa: F401
+from tests.web.site import Site
+
+ALLOWED = {"WINDROW_ALLOW_HOSTS": "127.0.0.0/8"}
+
+
+@pytest.fixture(autouse=True)
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WINDROW_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    for name, text in {"a.md": "# Apples\n\nred", "sub/b.md": "# Pears", "c.py": "x = 1"}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    return folder
+
+
+def test_folder_is_added_listed_shown_refreshed_and_removed(
+    windrow: Windrow, read: Read, docs: Path
+) -> None:
+    added = read("add", str(docs), "--pattern", "*.md", "--tag", "fruit", "--title", "Fruit")
+    assert (added["kind"], added["documents"], added["result"]["new"]) == ("folder", 2, 2)
+    assert (added["tags"], added["jobs"]) == (["fruit"], 0)
+
+    [listed] = read("sources", "list")
+    assert listed["id"] == added["id"]
+    assert read("sources", "show", str(docs))["options"] == {"patterns": ["*.md"]}
+    assert "Fruit" in windrow("sources", "list").stdout
+
+    (docs / "a.md").unlink()
+    (docs / "new.md").write_text("# New")
+    refreshed = read("sources", "refresh", "Fruit")
+    assert refreshed["documents"] == 2
+
+    kept = windrow("sources", "remove", added["id"])
+    assert "add --yes" in kept.stdout
+    assert read("sources", "remove", added["id"], "--yes")["is_removed"]
+    assert read("sources", "list") == []
+
+
+def test_file_note_and_library_are_added(windrow: Windrow, read: Read, docs: Path) -> None:
+    assert read("add", str(docs / "a.md"))["kind"] == "file"
+    assert read("add", "-", input="# Remember\n\nthe milk")["kind"] == "note"
+    library = read("add", "library:msgspec")
+    assert library["kind"] == "library"
+    assert library["documents"] > 3
+    printed = windrow("add", str(docs / "c.py"), "--quiet")
+    assert printed.stdout.endswith("c.py  1 documents\n") or "waiting" in printed.stdout
+
+
+def test_what_cannot_be_added_is_said(windrow: Windrow, docs: Path) -> None:
+    for words, complaint in (
+        (["add", str(docs / "nowhere")], "nowhere is not there"),
+        (["add", "http://"], "no address of the web"),
+        (["add", "library:no-such-thing"], "no-such-thing is not there"),
+        (["sources", "show", "nothing"], "no source 'nothing'"),
+        (["sources", "import", str(docs / "nowhere")], "nowhere"),
+        (["sources", "import", str(docs / "a.md")], "line 1"),
+    ):
+        printed = windrow(*words)
+        assert printed.returncode != 0, words
+        assert complaint in printed.stderr, printed.stderr
+        assert "Traceback" not in printed.stderr
+
+
+def test_site_is_added_and_its_pages_are_documents(
+    windrow: Windrow,
+    read: Read,
+    site: Site,  # noqa: F811
+) -> None:
+    site.page("/", links=["/a", "/b"])
+    site.page("/a")
+    site.page("/b")
+
+    added = read("add", site.url, "--every", "7d", **ALLOWED)
+
+    assert (added["kind"], added["documents"]) == ("site", 3)
+    assert added["refresh_seconds"] == 7 * 86_400
+    [schedule] = read("schedules", "list")
+    assert schedule["kind"] == "source.refresh"
+    assert read("add", f"{site.url}/a", "--page", **ALLOWED)["documents"] == 1
+
+    site.page("/", links=["/a"])
+    refreshed = read("sources", "refresh", added["id"], **ALLOWED)
+    assert refreshed["documents"] == 2
+    read("sources", "remove", added["id"], "--yes")
+    assert read("schedules", "list") == []
+
+
+def test_source_is_exported_and_imported(
+    windrow: Windrow, read: Read, docs: Path, tmp_path: Path
+) -> None:
+    id = read("add", str(docs))["id"]
+    lines = windrow("sources", "export", id).stdout.splitlines()
+    first = json.loads(lines[0])
+    assert first["source"]["uri"] == str(docs)
+    file = tmp_path / "docs.jsonl"
+    file.write_text("\n".join(lines))
+
+    assert windrow("sources", "export", id, "--out", str(tmp_path / "md")).returncode == 0
+    read("sources", "remove", id, "--yes")
+    taken = read("sources", "import", str(file))
+
+    assert taken == {"sources": 1, "documents": len(lines) - 1}
+    assert read("sources", "show", id)["documents"] == len(lines) - 1
