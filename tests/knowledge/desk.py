@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from windrow import Job, Queue, handler
+from windrow.pipelines.index.payloads import QUEUE as INDEX
+from windrow.pipelines.index.payloads import WRITE
 from windrow.pipelines.knowledge.context import Knowledge
-from windrow.pipelines.knowledge.feeding import QUEUE as INDEX
-from windrow.pipelines.knowledge.feeding import WRITE
 from windrow.pipelines.knowledge.handlers import knowledge_handlers
 from windrow.pipelines.knowledge.items import QUEUE, ItemType, Operation, new_item
 from windrow.queue.documents import DocumentInfo, Written

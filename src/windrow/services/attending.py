@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from windrow.errors import JobNotFound
-from windrow.pipelines.knowledge.feeding import QUEUE as INDEX_QUEUE
-from windrow.pipelines.knowledge.feeding import WRITE
+from windrow.pipelines.index.payloads import QUEUE as INDEX_QUEUE
+from windrow.pipelines.index.payloads import WRITE
 from windrow.pipelines.knowledge.items import FILE
 from windrow.pipelines.knowledge.items import QUEUE as KNOWLEDGE_QUEUE
 from windrow.pipelines.web.payloads import FINISH, QUEUE, SCRAPE

@@ -20,12 +20,11 @@ from windrow.errors import ConfigError
 from windrow.queue.queue import Queue
 from windrow.services.jobs import open_queue
 from windrow.services.keys import KeyRing
-from windrow.services.owning import open_index_handlers
 from windrow.services.working import (
     SUPERVISOR,
     Child,
     environment,
-    open_web_handlers,
+    open_own_handlers,
 )
 from windrow.settings import Settings
 from windrow.worker.metrics import Metrics, watch_queue
@@ -152,8 +151,7 @@ async def _one_here(
 
     async def work() -> None:
         async with AsyncExitStack() as stack:
-            handlers = await stack.enter_async_context(open_web_handlers(settings, queue))
-            handlers += await stack.enter_async_context(open_index_handlers(settings, queue))
+            handlers = await stack.enter_async_context(open_own_handlers(settings, queue))
             worker = Worker(
                 queue,
                 handlers,

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
+from windrow.pipelines.index.payloads import QUEUE, WRITE
 from windrow.queue.job import NewJob
-
-QUEUE: Final = "index"
-WRITE: Final = "index.write"
-TIDY: Final = "index.tidy"
 
 
 def write_jobs(contents: Iterable[str], *, tenant: str | None, priority: int) -> list[NewJob]:
@@ -31,8 +27,3 @@ def write_jobs(contents: Iterable[str], *, tenant: str | None, priority: int) ->
 def label_jobs(contents: Iterable[str], *, tenant: str | None, priority: int) -> list[NewJob]:
     """A job for each content whose documents are called something else now."""
     return write_jobs(contents, tenant=tenant, priority=priority)
-
-
-def tidy_job() -> NewJob:
-    """Have what no document names any more removed; one that waits is enough."""
-    return NewJob(TIDY, {}, queue=QUEUE, unique=TIDY, on_conflict="follow")

@@ -21,6 +21,7 @@ from windrow.ingest.files.names import to_normal_path, to_path, to_text
 from windrow.ingest.files.reading import FileContent, FileText, FileTooLarge, read_file
 from windrow.ingest.files.reading import to_text as text_of
 from windrow.ingest.files.walk import WalkOptions
+from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import (
     FOLDERS,
     Item,
@@ -33,7 +34,7 @@ from windrow.pipelines.knowledge.context import (
     sources_of,
     uri_below,
 )
-from windrow.pipelines.knowledge.feeding import tidy_job, write_jobs
+from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.knowledge.items import FilePayload
 from windrow.pipelines.knowledge.trouble import outcome_of
 from windrow.queue.documents import (

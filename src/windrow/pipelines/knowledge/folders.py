@@ -23,6 +23,7 @@ from windrow.ingest.files.names import to_normal_path, to_path, to_text
 from windrow.ingest.files.walk import SkippedFile, Walk, WalkOptions, walk
 from windrow.ingest.project.identity import without_credentials
 from windrow.ingest.project.repository import find_repository
+from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import (
     Item,
     Knowledge,
@@ -36,7 +37,6 @@ from windrow.pipelines.knowledge.context import (
     prefix_of,
     sources_of,
 )
-from windrow.pipelines.knowledge.feeding import tidy_job
 from windrow.pipelines.knowledge.items import FilePayload, FolderPayload, ProjectPayload
 from windrow.queue.documents import DocumentInfo, DocumentRow, SourceNote, SourceRow
 from windrow.queue.ids import new_id

@@ -14,8 +14,9 @@ import msgspec
 from windrow.ingest.files.names import to_normal_path, to_text
 from windrow.ingest.files.walk import WalkOptions
 from windrow.ingest.library.distribution import LibraryPage, read_distribution
+from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import Item, Knowledge, documents_of, get_source, source_id
-from windrow.pipelines.knowledge.feeding import tidy_job, write_jobs
+from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.knowledge.folders import scan
 from windrow.pipelines.knowledge.items import LibraryPayload
 from windrow.pipelines.knowledge.sites import crawl_job

@@ -6,8 +6,9 @@ import hashlib
 import re
 from typing import Final
 
+from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import Item, Knowledge, get_source, source_id
-from windrow.pipelines.knowledge.feeding import tidy_job, write_jobs
+from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.knowledge.items import ContentPayload
 from windrow.queue.documents import (
     ContentRow,

@@ -8,6 +8,7 @@ from typing import Final
 
 from windrow.errors import InvalidJob
 from windrow.ingest.files.names import to_normal_path
+from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import (
     Item,
     Knowledge,
@@ -16,7 +17,6 @@ from windrow.pipelines.knowledge.context import (
     sources_of,
     uri_below,
 )
-from windrow.pipelines.knowledge.feeding import tidy_job
 from windrow.pipelines.knowledge.items import DeleteDocumentPayload, DeleteTenantPayload
 from windrow.queue.documents import DocumentInfo
 from windrow.queue.job import LIVE, Job, JobState

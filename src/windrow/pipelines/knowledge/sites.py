@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import CrawlOptions
-from windrow.pipelines.web.context import limit_keys
+from windrow.pipelines.web.limiting import limit_keys
 from windrow.pipelines.web.payloads import (
     CRAWL,
     KICKOFF_PRIORITY,

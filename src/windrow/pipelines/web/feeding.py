@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Final
 
 from windrow.errors import GroupNotFound
-from windrow.pipelines.knowledge.feeding import tidy_job, write_jobs
+from windrow.pipelines.index.tidying import tidy_job
+from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.web.payloads import CrawlPayload, FeedPayload, PagePayload
 from windrow.pipelines.web.scraping import Scraped
 from windrow.queue.documents import (
