@@ -1,19 +1,19 @@
-"""What the processes of the race tests do. Each is started with a verb and JSON options:
-
-    python -m tests.integration.racing drain '{"url": …, "log": …, "seed": 1}'
-
-They tell on standard output that they are ready, and wait there for a line before they start.
+"""What the processes of the race tests do. Each is given a verb and its options, a pipe for its
+standard input and one for its output. It says there that it is ready, and waits for a line before
+it starts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -289,5 +289,8 @@ async def main(verb: Callable[..., Awaitable[None]], url: str, **options: Any) -
         await store.close()
 
 
-if __name__ == "__main__":
-    asyncio.run(main(globals()[sys.argv[1]], **json.loads(sys.argv[2])))
+def race(verb: str, options: dict[str, Any], hears: Connection, says: Connection) -> None:
+    """The life of a process."""
+    sys.stdin = os.fdopen(os.dup(hears.fileno()), "r")
+    sys.stdout = os.fdopen(os.dup(says.fileno()), "w")
+    asyncio.run(main(globals()[verb], **options))

@@ -560,8 +560,7 @@ def racers(*asked: tuple[str, dict[str, Any]]) -> Iterator[list[Racer]]:
         assert [racer.end() for racer in started] == [0] * len(started)
     finally:
         for racer in started:
-            racer.process.kill()
-            racer.process.communicate()
+            racer.kill()
 
 
 @pytest.mark.chaos

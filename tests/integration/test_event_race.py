@@ -37,11 +37,6 @@ def wait_for_lines(log: Path, count: int) -> None:
         time.sleep(0.01)
 
 
-def kill(racer: Racer) -> None:
-    racer.process.kill()
-    racer.process.communicate()
-
-
 async def test_a_killed_reader_goes_on_where_it_was(
     real: Store,  # noqa: F811
     start: Start,  # noqa: F811
@@ -57,7 +52,7 @@ async def test_a_killed_reader_goes_on_where_it_was(
         racer.go()
     for n in range(1, KILLS + 1):
         wait_for_lines(log, n * total // 4)
-        kill(reader)
+        reader.kill()
         read_log(log)
         [reader] = start(1, "follow", log=str(log), ends=total)
         reader.go()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import multiprocessing
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.builders import add, claim, counted, counts, get, row, tallied
+from tests.integration.racing import race
 from windrow.clock import Clock
 from windrow.queue.job import JobState
 from windrow.queue.records import JobFilter
@@ -25,30 +27,42 @@ INSERTERS = 20
 PATIENCE = 120.0  # seconds; a race that takes longer is stuck
 
 
+# Forked from a process that has imported everything and opened nothing: to import it all is most of
+# what a short race would cost.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.integration.racing"])
+
+
 class Racer:
     """One process, held at the starting line until `go`."""
 
     def __init__(self, verb: str, **options: Any) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.integration.racing", verb, json.dumps(options)],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        its_input, our_output = PROCESSES.Pipe(duplex=False)
+        our_input, its_output = PROCESSES.Pipe(duplex=False)
+        self.process = PROCESSES.Process(target=race, args=(verb, options, its_input, its_output))
+        with chdir(ROOT):  # where the forking process, started with the first racer, finds us
+            self.process.start()
+        its_input.close()
+        its_output.close()
+        self._says = our_output
+        self._hears = os.fdopen(os.dup(our_input.fileno()))
 
     def hear(self) -> Any:
         """What it says next."""
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
+        return json.loads(self._hears.readline())
 
     def go(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
+        os.write(self._says.fileno(), b"go\n")
 
-    def end(self) -> int:
-        return self.process.wait(PATIENCE)
+    def end(self) -> int | None:
+        self.process.join(PATIENCE)
+        return self.process.exitcode
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self._says.close()
+        self._hears.close()
 
 
 Start = Callable[..., list[Racer]]
@@ -72,8 +86,7 @@ def start(store_url: str) -> Iterator[Start]:
 
     yield start_them
     for racer in started:
-        racer.process.kill()
-        racer.process.communicate()
+        racer.kill()
 
 
 @pytest.fixture
