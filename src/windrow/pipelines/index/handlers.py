@@ -24,7 +24,6 @@ from windrow.worker.registry import Handler, handler
 
 BATCH: Final = 64  # contents that are embedded and written together
 BATCH_SECONDS: Final = 0.02  # how long a batch waits to become full
-LEASE_SECONDS: Final = 120.0
 BACKOFF: Final = (1.0, 5.0, 30.0, 120.0)
 ATTEMPTS: Final = 5
 CRASHES: Final = 20  # nothing else ends the group of a generation whose jobs were given up
@@ -36,21 +35,19 @@ def index_handlers(indexing: Indexing) -> list[Handler]:
         queue=QUEUE,
         batch=BATCH,
         batch_wait=BATCH_SECONDS,
-        lease=LEASE_SECONDS,
         max_attempts=ATTEMPTS,
         backoff=BACKOFF,
     )
     async def write_(jobs: list[Job], payloads: list[WritePayload]) -> list[Done]:
         return await write(indexing, payloads)
 
-    @handler(TIDY, queue=QUEUE, lease=LEASE_SECONDS, max_attempts=ATTEMPTS, backoff=BACKOFF)
+    @handler(TIDY, queue=QUEUE, max_attempts=ATTEMPTS, backoff=BACKOFF)
     async def tidy_(job: Job) -> Done:
         return await tidy(indexing)
 
     @handler(
         BUILD,
         queue=QUEUE,
-        lease=LEASE_SECONDS,
         max_attempts=ATTEMPTS,
         max_crashes=CRASHES,
         backoff=BACKOFF,
@@ -61,7 +58,6 @@ def index_handlers(indexing: Indexing) -> list[Handler]:
     @handler(
         SWITCH,
         queue=QUEUE,
-        lease=LEASE_SECONDS,
         max_attempts=ATTEMPTS,
         max_crashes=CRASHES,
         backoff=BACKOFF,
