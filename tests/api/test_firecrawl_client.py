@@ -149,11 +149,12 @@ def test_n8_a_batch_takes_more_pages_while_it_runs(call: Call, site: Site) -> No
 def test_n8_the_same_idempotency_key_begins_one_batch(server: Server, site: Site) -> None:
     site.page("/")
     client = Firecrawl(api_url=server.url)  # the other kind does not send the key
-    client.start_batch_scrape([site.url], idempotency_key="once")
+    first = client.start_batch_scrape([site.url], idempotency_key="once")
+    again = client.start_batch_scrape([site.url], idempotency_key="once")  # its answer was lost
 
+    assert again.id == first.id
     with pytest.raises(FirecrawlError) as refused:
-        client.start_batch_scrape([site.url], idempotency_key="once")
-
+        client.start_batch_scrape([f"{site.url}/other"], idempotency_key="once")
     assert refused.value.status_code == 409
 
 

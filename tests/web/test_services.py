@@ -11,7 +11,7 @@ import pytest
 from tests.web.crawling import LOOPBACK, crawl, pages, path_of, work
 from tests.web.site import Site
 from windrow import Queue, Worker
-from windrow.errors import GroupEnded, IllegalTransition, InvalidOptions, JobNotFound
+from windrow.errors import DuplicateJob, GroupEnded, IllegalTransition, InvalidOptions, JobNotFound
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.pipelines.web import context
 from windrow.pipelines.web.context import Web
@@ -206,3 +206,24 @@ async def test_new_pages_come_once_and_in_the_order_in_which_they_were_done(
     assert len(pages) == 9
     assert await new.read() == []
     assert len(new._read) < 9, "those that none can come before are forgotten"
+
+
+async def test_a_lost_answer_is_asked_for_again_by_its_idempotency_key(queue: Queue) -> None:
+    async def begin(url: str, tenant: str | None = None) -> str:
+        options = {"formats": ["markdown", "links"], "headers": {"A": "b"}}
+        started = await web.start_batch(
+            queue, [url], options, max_concurrency=3, tenant=tenant, idempotency_key="once"
+        )
+        return started.id
+
+    raced = await asyncio.gather(*(begin("http://example.org/a") for _ in range(10)))
+    asked: dict[str, Any] = {"idempotency_key": "once", "webhook": "http://example.org/hook"}
+    crawls = [await web.start_crawl(queue, "http://example.org", **asked) for _ in range(2)]
+
+    assert len({*raced}) == len({*crawls}) == 1
+    assert len({*raced, *crawls, await begin("http://example.org/a", "acme")}) == 3
+    assert len(await queue.list()) == 3
+    with pytest.raises(DuplicateJob):
+        await begin("http://example.org/b")
+    with pytest.raises(DuplicateJob):
+        await web.start_crawl(queue, "http://example.org/b", **asked)

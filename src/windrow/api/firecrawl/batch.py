@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +14,7 @@ from windrow.api.callers import Reader, Writer
 from windrow.api.errors import bad_request
 from windrow.api.firecrawl.progress import (
     BATCHES,
+    IdempotencyKey,
     Limit,
     Skip,
     answer_cancel,
@@ -32,7 +32,7 @@ router = APIRouter(tags=["batch scrape"])
 async def start(
     request: Request,
     caller: Writer,
-    x_idempotency_key: Annotated[str | None, Header(max_length=255)] = None,
+    x_idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Have pages scraped, or add them to a batch that runs (`appendToId`)."""
     options = await read_body(request)

@@ -15,6 +15,7 @@ from windrow.api.callers import Reader, Writer
 from windrow.api.errors import bad_request
 from windrow.api.firecrawl.progress import (
     CRAWLS,
+    IdempotencyKey,
     Limit,
     Skip,
     answer_cancel,
@@ -33,7 +34,9 @@ _OF_PAGES: Final = ("origin", "integration", "zeroDataRetention")
 
 
 @router.post("/v2/crawl", openapi_extra=TAKES_URL)
-async def start(request: Request, caller: Writer) -> Response:
+async def start(
+    request: Request, caller: Writer, x_idempotency_key: IdempotencyKey = None
+) -> Response:
     """Have a site crawled."""
     options = await read_body(request)
     url = take_url(options)
@@ -43,7 +46,13 @@ async def start(request: Request, caller: Writer) -> Response:
     pages |= {name: options.pop(name) for name in _OF_PAGES if name in options}
     chosen = {} if wish is None else await _choose(request, url, wish)
     crawl_id = await start_crawl(
-        caller.queue, url, chosen | options, pages, webhook=webhook, tenant=caller.tenant
+        caller.queue,
+        url,
+        chosen | options,
+        pages,
+        webhook=webhook,
+        tenant=caller.tenant,
+        idempotency_key=x_idempotency_key,
     )
     body = {"success": True, "id": crawl_id, "url": CRAWLS.url(request, crawl_id)}
     return answer(body if wish is None else {**body, "promptGeneratedOptions": chosen})

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
-from fastapi import Query
+from fastapi import Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -39,6 +39,7 @@ class Verb:
 CRAWLS: Final = Verb("web.crawl", "/v2/crawl")
 BATCHES: Final = Verb("web.batch", "/v2/batch/scrape")
 
+IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=255)]
 Skip = Annotated[int, Query(ge=0, le=2**31)]
 Limit = Annotated[int | None, Query(ge=1, le=2**31)]
 

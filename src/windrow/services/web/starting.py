@@ -55,7 +55,7 @@ MOST_URLS: Final = 20_000
 # How long pages that are added to a batch wait for its first job to run.
 APPEND_SECONDS: Final = 10.0
 APPEND_WAIT: Final = 0.05
-# Where idempotency keys become the ids of batches.
+# Where idempotency keys become ids.
 _IDEMPOTENCY: Final = uuid.UUID("5f0c6a4e-3a5c-5d0e-9d55-3b0e5e5f7a11")
 # `mailto:me@example.org` has one, `localhost:8080/a` and `example.org/a:b` have none.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d+(?:[/?#]|$))")
@@ -119,9 +119,11 @@ async def start_crawl(
     *,
     webhook: str | Mapping[str, Any] | None = None,
     tenant: str | None = None,
+    idempotency_key: str | None = None,
 ) -> str:
-    """Have a site crawled; its id. Raises InvalidOptions, and then nothing is begun."""
-    crawl_id = new_id()
+    """Have a site crawled; its id. Raises InvalidOptions, and then nothing is begun. With an
+    `idempotency_key` it is begun once: see `start_batch`."""
+    crawl_id = _run_id(CRAWL, idempotency_key, tenant)
     payload = CrawlPayload(
         url=_address(url),
         crawl_id=crawl_id,
@@ -130,14 +132,7 @@ async def start_crawl(
         scrape_options=ScrapeOptions.parse(scrape_options),
         webhook=None if webhook is None else Webhook.parse(webhook),
     )
-    await queue.enqueue(
-        CRAWL,
-        to_json(payload),
-        queue=QUEUE,
-        priority=KICKOFF_PRIORITY,
-        tenant=tenant,
-        id=crawl_id,
-    )
+    await _begin(queue, CRAWL, payload, tenant, idempotency_key)
     return crawl_id
 
 
@@ -154,12 +149,13 @@ async def start_batch(
     webhook: str | Mapping[str, Any] | None = None,
 ) -> StartedBatch:
     """Have these pages scraped, or add them to a batch that has not ended (`append_to`), whose
-    webhook is told of them, too. With an `idempotency_key` a second batch of the same tenant with
-    that key raises DuplicateJob."""
+    webhook is told of them, too. With an `idempotency_key` it is begun once for a tenant, as long
+    as it is kept: asked for again it is the same batch, and DuplicateJob if something else is asked
+    for."""
     valid, invalid = sort_out(urls, ignore_invalid)
     if max_concurrency is not None and max_concurrency < 1:
         raise InvalidOptions(f"maxConcurrency must be at least 1, not {max_concurrency}")
-    batch_id = append_to or _batch_id(idempotency_key, tenant)
+    batch_id = append_to or _run_id(BATCH, idempotency_key, tenant)
     payload = BatchPayload(
         urls=tuple(valid),
         crawl_id=batch_id,
@@ -171,17 +167,7 @@ async def start_batch(
     if append_to is not None:
         await _append(queue, payload, tenant)
     else:
-        new = NewJob(
-            BATCH,
-            to_json(payload),
-            queue=QUEUE,
-            priority=KICKOFF_PRIORITY,
-            tenant=tenant,
-            id=batch_id,
-        )
-        [inserted] = await queue.enqueue_many([new])
-        if idempotency_key is not None and inserted.outcome == "existing":
-            raise DuplicateJob(idempotency_key, batch_id)
+        await _begin(queue, BATCH, payload, tenant, idempotency_key)
     return StartedBatch(batch_id, invalid)
 
 
@@ -238,11 +224,36 @@ def _as_in(root: Job, more: BatchPayload) -> BatchPayload:
     return msgspec.structs.replace(more, webhook=first.webhook)
 
 
-def _batch_id(idempotency_key: str | None, tenant: str | None) -> str:
-    """The same for the same key, so that the second is refused by the database."""
+async def _begin(
+    queue: Queue,
+    kind: str,
+    payload: CrawlPayload | BatchPayload,
+    tenant: str | None,
+    idempotency_key: str | None,
+) -> None:
+    """Enqueue the first job of a crawl or batch. Who comes second with a key, or again after an
+    answer was lost, finds the job of the first."""
+    wire = to_json(payload)
+    new = NewJob(
+        kind,
+        wire,
+        queue=QUEUE,
+        priority=KICKOFF_PRIORITY,
+        tenant=tenant,
+        id=payload.crawl_id,
+    )
+    [inserted] = await queue.enqueue_many([new])
+    if idempotency_key is not None and inserted.outcome == "existing":
+        first = await queue.get(payload.crawl_id)
+        if first.payload != msgspec.json.decode(msgspec.json.encode(wire)):
+            raise DuplicateJob(idempotency_key, first.id)
+
+
+def _run_id(kind: str, idempotency_key: str | None, tenant: str | None) -> str:
+    """The same for the same key, so that there can be one only."""
     if idempotency_key is None:
         return new_id()
-    return str(uuid.uuid5(_IDEMPOTENCY, f"{tenant or ''}\n{idempotency_key}"))
+    return str(uuid.uuid5(_IDEMPOTENCY, f"{kind}\n{tenant or ''}\n{idempotency_key}"))
 
 
 def _address(url: str) -> str:
