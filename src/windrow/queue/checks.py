@@ -91,13 +91,15 @@ _options_of: Final = attrgetter(
 
 def to_rows(jobs: Iterable[NewJob], limits: SizeLimits) -> list[JobRow]:
     """The same for many. One that differs from the one before only in its payload takes over what
-    was checked: that is most of the work."""
+    was checked: that is most of the work. Types count as well: 1, 1.0 and True are equal."""
     given = list(jobs)
     rows: list[JobRow] = []
     former: Any = None
+    types: list[type] = []
     for job, job_id in zip(given, new_ids(len(given)), strict=True):
         options = _options_of(job)
-        if options == former and job.id is None and not job.headers:
+        is_alike = options == former and [*map(type, options)] == types
+        if is_alike and job.id is None and not job.headers:
             payload = encode_payload(job.payload, limits)
             row = msgspec.structs.replace(
                 rows[-1],
@@ -107,7 +109,7 @@ def to_rows(jobs: Iterable[NewJob], limits: SizeLimits) -> list[JobRow]:
             )
         else:
             row = to_row(job, limits, job_id)
-            former = options
+            former, types = options, [*map(type, options)]
         rows.append(row)
     return rows
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -98,6 +99,13 @@ def test_jobs_that_differ_only_in_their_payload_are_checked_like_any_other() -> 
     assert [row.id for row in rows] == sorted({row.id for row in rows})
     with pytest.raises(PayloadTooLarge):
         to_rows([*alike, NewJob("mail", "x" * 100, queue="post", tags=["a"], priority=7)], limits)
+
+
+@pytest.mark.parametrize("wrong", [{"priority": True}, {"priority": 1.0}, {"delay": True}])
+def test_a_wrong_type_that_equals_what_came_before_it_is_refused(wrong: dict[str, Any]) -> None:
+    right = NewJob("mail", priority=1, delay=1)
+    with pytest.raises(InvalidJob, match=f"{next(iter(wrong))} must be"):
+        to_rows([right, dataclasses.replace(right, **wrong)], LIMITS)
 
 
 def test_what_was_cleaned_in_one_payload_is_not_said_of_the_next() -> None:
