@@ -21,10 +21,16 @@ from windrow.cli.output import (
     given_options,
     load,
     parse_duration,
-    parse_json,
     plain,
     print_json,
     run,
+)
+from windrow.cli.web_options import (
+    HeadersOption,
+    PageOptions,
+    as_headers,
+    milliseconds,
+    takes_page_options,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +42,6 @@ T = TypeVar("T")
 
 INTERRUPTED = 130  # as of a process that Ctrl-C has ended
 MOST_ERRORS = 10  # that are told one by one
-MILLISECONDS = 1000
 
 OutOption = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write pages there, a file each.")
@@ -51,59 +56,23 @@ RetryOption = Annotated[
     str | None, typer.Option(metavar="ID", help="Only the pages of it that failed, once more.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show how far it is.")]
-FormatsOption = Annotated[
-    list[str] | None,
-    typer.Option("--format", "-f", help="markdown (the default), html, links …; one or more."),
-]
-HeadersOption = Annotated[
-    list[str] | None, typer.Option("--header", "-H", metavar="NAME:VALUE", help="To be sent.")
-]
-IncludeTagsOption = Annotated[
-    list[str] | None, typer.Option("--include-tag", metavar="SELECTOR", help="Only these parts.")
-]
-ExcludeTagsOption = Annotated[
-    list[str] | None, typer.Option("--exclude-tag", metavar="SELECTOR", help="Not these parts.")
-]
-MainContentOption = Annotated[
-    bool, typer.Option("--only-main-content/--whole-page", help="Without menus and the like?")
-]
-TimeoutOption = Annotated[str | None, typer.Option(help="For each page, like 30s.")]
-MaxAgeOption = Annotated[
-    str | None, typer.Option(help="A copy of a page that is no older, like 2h, will do.")
-]
-MobileOption = Annotated[bool, typer.Option("--mobile", help="Ask as a phone does.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=JSON", help="Any other scrape option, as the API has it."),
-]
 
 
+@takes_page_options
 def scrape(
     urls: Annotated[list[str], typer.Argument(metavar="URL…")],
     out: OutOption = None,
-    formats: FormatsOption = None,
-    headers: HeadersOption = None,
-    include_tags: IncludeTagsOption = None,
-    exclude_tags: ExcludeTagsOption = None,
-    only_main_content: MainContentOption = True,
-    timeout: TimeoutOption = None,
-    max_age: MaxAgeOption = None,
-    mobile: MobileOption = False,
-    more: SetOption = None,
+    *,
+    page: PageOptions,
     concurrency: ConcurrencyOption = 10,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Scrape pages: print them as markdown, or write them to a folder."""
-    options = scrape_options(
-        formats, headers, include_tags, exclude_tags, only_main_content, timeout, max_age, mobile
-    )
     settings = load(database)
     from windrow.services.web_runs import run_scrapes
 
-    jobs = _run(
-        run_scrapes(settings, urls, options | _more(more), out=out, concurrency=concurrency)
-    )
+    jobs = _run(run_scrapes(settings, urls, page, out=out, concurrency=concurrency))
     if as_json:
         print_json([_page_fields(job, with_document=out is None) for job in jobs])
     elif out is None:
@@ -115,6 +84,7 @@ def scrape(
     raise typer.Exit(FAILED if failed else 0)
 
 
+@takes_page_options
 def crawl(
     url: Annotated[str | None, typer.Argument(metavar="URL", help="Where to begin.")] = None,
     resume: ResumeOption = None,
@@ -172,15 +142,8 @@ def crawl(
     max_concurrency: Annotated[
         int | None, typer.Option(help="The most pages of it at once, whoever works.")
     ] = None,
-    formats: FormatsOption = None,
-    headers: HeadersOption = None,
-    include_tags: IncludeTagsOption = None,
-    exclude_tags: ExcludeTagsOption = None,
-    only_main_content: MainContentOption = True,
-    timeout: TimeoutOption = None,
-    max_age: MaxAgeOption = None,
-    mobile: MobileOption = False,
-    more: SetOption = None,
+    *,
+    page: PageOptions,
     concurrency: ConcurrencyOption = 10,
     quiet: QuietOption = False,
     database: DatabaseOption = None,
@@ -205,20 +168,18 @@ def crawl(
         delay=None if delay is None else parse_duration(delay),
         maxConcurrency=max_concurrency,
     )
-    options = scrape_options(
-        formats, headers, include_tags, exclude_tags, only_main_content, timeout, max_age, mobile
-    ) | _more(more)
     settings = load(database)
     from windrow.services.web_runs import new_crawl
 
     begin = _former(resume, retry_failed, is_new=url is not None)
     if begin is None:
-        begin = new_crawl(url or "", crawl_options, options)
+        begin = new_crawl(url or "", crawl_options, page)
     _see_through(
         settings, begin, "crawl", out=out, concurrency=concurrency, quiet=quiet, as_json=as_json
     )
 
 
+@takes_page_options
 def batch(
     urls: Annotated[
         list[str] | None, typer.Argument(metavar="URL…", help="`-`: one a line, from stdin.")
@@ -232,24 +193,14 @@ def batch(
     ignore_invalid: Annotated[
         bool, typer.Option("--ignore-invalid", help="Pass over what is no URL.")
     ] = False,
-    formats: FormatsOption = None,
-    headers: HeadersOption = None,
-    include_tags: IncludeTagsOption = None,
-    exclude_tags: ExcludeTagsOption = None,
-    only_main_content: MainContentOption = True,
-    timeout: TimeoutOption = None,
-    max_age: MaxAgeOption = None,
-    mobile: MobileOption = False,
-    more: SetOption = None,
+    *,
+    page: PageOptions,
     concurrency: ConcurrencyOption = 10,
     quiet: QuietOption = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Scrape many pages as one: counted, left and gone on with like a crawl."""
-    options = scrape_options(
-        formats, headers, include_tags, exclude_tags, only_main_content, timeout, max_age, mobile
-    ) | _more(more)
     settings = load(database)
     from windrow.services.web_runs import new_batch
 
@@ -257,7 +208,7 @@ def batch(
     if begin is None:
         begin = new_batch(
             _listed(urls or []),
-            options,
+            page,
             max_concurrency=max_concurrency,
             ignore_invalid=ignore_invalid,
         )
@@ -287,6 +238,9 @@ def map_(
     location: Annotated[
         list[str] | None, typer.Option("--language", help="To be preferred, like de-DE.")
     ] = None,
+    use_index: Annotated[
+        bool, typer.Option("--use-index/--no-index", help="What is known from before, too?")
+    ] = True,
     timeout: Annotated[str | None, typer.Option(help="For all of it, like 60s.")] = None,
     concurrency: ConcurrencyOption = 10,
     database: DatabaseOption = None,
@@ -300,9 +254,10 @@ def map_(
         ignoreQueryParameters=None if ignore_query_parameters else False,
         filterByPath=None if filter_by_path else False,
         limit=limit,
-        headers=dict(map(_header, headers)) if headers else None,
+        headers=as_headers(headers),
         location={"languages": location} if location else None,
-        timeout=_milliseconds(timeout),
+        useIndex=None if use_index else False,
+        timeout=milliseconds(timeout),
     )
     settings = load(database)
     from windrow.services.web_runs import run_map
@@ -315,50 +270,6 @@ def map_(
     else:
         for link in job.result["links"]:
             print(plain(link))
-
-
-def scrape_options(
-    formats: list[str] | None,
-    headers: list[str] | None,
-    include_tags: list[str] | None,
-    exclude_tags: list[str] | None,
-    only_main_content: bool,
-    timeout: str | None,
-    max_age: str | None,
-    mobile: bool,
-) -> dict[str, Any]:
-    """What was asked of each page, under the names of the API."""
-    return given_options(
-        formats=formats,
-        headers=dict(map(_header, headers)) if headers else None,
-        includeTags=include_tags,
-        excludeTags=exclude_tags,
-        onlyMainContent=None if only_main_content else False,
-        timeout=_milliseconds(timeout),
-        maxAge=_milliseconds(max_age),
-        mobile=mobile or None,
-    )
-
-
-def _header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not colon or not name.strip():
-        raise typer.BadParameter(f"{text!r} is no header: write NAME:VALUE")
-    return name.strip(), value.strip()
-
-
-def _more(given: list[str] | None) -> dict[str, Any]:
-    options = {}
-    for text in given or []:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise typer.BadParameter(f"{text!r} is no option: write NAME=JSON")
-        options[name] = parse_json(value)
-    return options
-
-
-def _milliseconds(duration: str | None) -> int | None:
-    return None if duration is None else round(parse_duration(duration) * MILLISECONDS)
 
 
 def _listed(urls: Sequence[str]) -> list[str]:

@@ -268,6 +268,33 @@ class ScrapeOptions(_Options, frozen=True):
         return next((parser for parser in self.parsers if parser.type == name), None)
 
     @property
+    def sent_headers(self) -> dict[str, str]:
+        """Those that are asked for, and the languages."""
+        languages = (self.location and self.location.languages) or []
+        wanted = {"Accept-Language": ", ".join(languages)} if languages else {}
+        return wanted | self.headers
+
+    @property
+    def unmet(self) -> list[str]:
+        """What is asked for and cannot be done, in words for people. The rest is done all the
+        same."""
+        country = self.location and self.location.country
+        said = {
+            "onlyCleanContent: no model cleans pages here; onlyMainContent was used.": (
+                self.only_clean_content
+            ),
+            f"proxy {self.proxy!r}: there are none here; the page was fetched directly.": (
+                self.proxy in ("stealth", "enhanced")
+            ),
+            f"location {country!r}: the page was fetched from where the worker is.": bool(country),
+            "profile: browsers keep nothing here; the page was opened in a new one.": bool(
+                self.profile
+            ),
+            "useMock: there are no mocks here; the page was fetched.": bool(self.use_mock),
+        }
+        return [text for text, is_asked in said.items() if is_asked]
+
+    @property
     def verifies_tls(self) -> bool:
         """Pages alone are read from anywhere; what carries somebody's secrets is not sent."""
         if self.skip_tls_verification is not None:
@@ -276,6 +303,8 @@ class ScrapeOptions(_Options, frozen=True):
 
     def __post_init__(self) -> None:
         _check_formats([format.type for format in self.formats])
+        if self.redact_pii:
+            raise ValueError("redactPII is not to be had here: nothing would be redacted")
         _check_times(self)
         _check_actions(self.actions, self.wait_for)
 

@@ -22,6 +22,7 @@ from windrow.errors import (
     IngestError,
     RateLimited,
 )
+from windrow.ingest.browser.ads import blocked_urls
 from windrow.ingest.browser.browser import Browser
 from windrow.ingest.browser.reading import NotAPage
 from windrow.ingest.convert import convert
@@ -142,6 +143,29 @@ async def test_each_page_has_a_context_of_its_own_and_headers_stay_with_their_or
     again = await browser.render(f"{site.url}/", options(waitFor=1))
     assert "a=1" not in site.headers["/"].get("Cookie", ""), "of the page before"
     assert again.resource.headers.get("Set-Cookie") is None
+
+
+async def test_what_goes_to_servers_of_advertisements_is_not_sent(
+    browser: Browser, site: Site, site_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = site_server.site()
+    other.text("/pixel", "x", headers={"Access-Control-Allow-Origin": "*"})
+    patterns = [f"{other.url}/*"]
+    monkeypatch.setattr("windrow.ingest.browser.ads.blocked_urls", lambda _: patterns)
+    done = "document.documentElement.id = 'done'"
+    script = f"<script>fetch('{other.url}/pixel').finally(() => {{ {done} }})</script>"
+    site.page("/", head=script)
+    wait = [{"type": "wait", "selector": "#done"}]
+    for blocks, hits in ((True, 0), (False, 1)):
+        rendered = await browser.render(f"{site.url}/", options(actions=wait, blockAds=blocks))
+        assert b'id="done"' in rendered.resource.body
+        assert other.hits["/pixel"] == hits
+
+
+async def test_a_page_of_a_blocked_host_itself_is_not_blocked() -> None:
+    blocked = " ".join(blocked_urls("https://www.hotjar.com/about"))
+    assert "hotjar" not in blocked
+    assert "https://*.doubleclick.net/*" in blocked
 
 
 async def test_answers_that_are_no_pages_are_told_apart(

@@ -40,7 +40,7 @@ def test_options_come_back_from_the_wire_as_they_were() -> None:
         "headers": {"X-A": "b"},
         "actions": [{"type": "wait", "milliseconds": 500}, {"type": "click", "selector": "#b"}],
         "parsers": [{"type": "pdf", "maxPages": 3}],
-        "redactPII": True,
+        "onlyCleanContent": True,
         "location": {"country": "DE"},
     }
     options = ScrapeOptions.parse(wanted)
@@ -67,6 +67,7 @@ def test_options_come_back_from_the_wire_as_they_were() -> None:
         ({"formats": ["json", "deterministicJson"]}, "exclude each other"),
         ({"formats": ["rawBase64", "html"]}, "only to be had alone"),
         ({"onlyMainContent": "yes"}, "Expected `bool`, got `str` - at `$.onlyMainContent`"),
+        ({"redactPII": True}, "redactPII is not to be had here"),
         ({"timeout": 999}, "timeout must be at least 1000 ms"),
         ({"waitFor": 60_001}, "waitFor must be between 0 and 60000 ms"),
         ({"waitFor": 600, "timeout": 1000}, "waitFor may be at most half of timeout"),

@@ -28,6 +28,8 @@ async def map_site(request: Request, caller: Writer) -> Response:
     options = await read_body(request)
     for name in _WITHOUT_EFFECT:
         options.pop(name, None)
+    if options.pop("ignoreCache", False):
+        options["useIndex"] = False
     job = await start_map(caller.queue, take_url(options), options, tenant=caller.tenant)
     seconds = options["timeout"] / 1000 if "timeout" in options else WAIT_SECONDS
     try:

@@ -19,6 +19,7 @@ from yarl import URL
 
 from windrow.errors import BrowserCrashed, FetchError, FetchTimeout, IngestError
 from windrow.ingest.browser.acting import act, is_crash
+from windrow.ingest.browser.ads import block_ads
 from windrow.ingest.browser.chromium import Chromium
 from windrow.ingest.browser.headers import send_headers
 from windrow.ingest.browser.needs import reason
@@ -154,6 +155,8 @@ class Browser:
         seconds = self._seconds(options)
         deadline = asyncio.get_running_loop().time() + seconds
         page.set_default_timeout(seconds * 1000)
+        if options.block_ads:
+            await block_ads(context, page, url)
         await send_headers(context, page, url, options.headers, credentials)
         response = await self._open(page, url, options)
         acted = await act(page, options.actions, deadline)

@@ -12,6 +12,7 @@ import kreuzberg
 
 from windrow.errors import ConversionError
 from windrow.ingest.convert.metadata import new_metadata
+from windrow.ingest.convert.pdf_pages import split_pages
 from windrow.ingest.convert.text import find_addresses
 from windrow.ingest.document import Document, Page, Resource
 from windrow.ingest.options import Parser, ScrapeOptions
@@ -109,12 +110,14 @@ def _write_pages(document: Document, result: kreuzberg.ExtractionResult, parser:
     total = len(pages) or result.get_page_count()
     document.metadata.total_pages = document.metadata.num_pages = total
     document.markdown = result.content.strip("\n")
-    if parser.max_pages is not None and parser.max_pages < total:
+    is_capped = parser.max_pages is not None and parser.max_pages < total
+    if is_capped or parser.pages or parser.page_markers:
+        pages = split_pages(document.markdown, pages)
+    if is_capped:
         pages = pages[: parser.max_pages]
         document.metadata.num_pages = len(pages)
         document.warn(f"Only the first {len(pages)} of {total} pages were read.")
     if parser.page_markers or document.metadata.num_pages < total:
-        # The markdown of the whole file does not say where its pages begin.
         document.markdown = _join(pages, is_marked=parser.page_markers)
     if parser.pages:
         document.pages = pages

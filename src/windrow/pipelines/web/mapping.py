@@ -47,7 +47,6 @@ class MapOptions(
     headers: dict[str, str] = {}  # for the site itself, not for others that it names
     location: Location | None = None  # only its languages count
     use_index: bool = True  # what is known of the site from before, too
-    ignore_cache: bool = False  # the opposite of it, as others say it
 
     @classmethod
     def parse(cls, wanted: Any = None) -> MapOptions:
@@ -87,7 +86,7 @@ async def find_links(web: Web, job: Job, url: str, options: MapOptions) -> list[
         await _add_first_page(web, job, scope, options, found, credentials)
     if options.sitemap != "skip":
         await _add_sitemaps(web, scope, options, found, credentials)
-    if options.sitemap != "only" and options.use_index and not options.ignore_cache:
+    if options.sitemap != "only" and options.use_index:
         async with aclosing(known_urls(web.queue, scope, job.tenant)) as known:
             async for urls in known:
                 _add(scope, found, urls)

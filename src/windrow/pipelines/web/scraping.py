@@ -64,7 +64,7 @@ async def fetch_page(
     with scrape_failures():
         return await fetcher.fetch(
             url,
-            headers=options.headers or None,
+            headers=options.sent_headers or None,
             credentials=credentials,
             timeout=None if options.timeout is None else options.timeout / 1000,
             verify_tls=options.verifies_tls,
@@ -78,6 +78,8 @@ async def make_document(resource: Resource, options: ScrapeOptions, *, job_id: s
     with scrape_failures():
         document = await _convert(resource, _with_links(options))
     document.metadata.scrape_id = job_id
+    for missing in options.unmet:
+        document.warn(missing)
     links = document.links or []
     if not options.wants("links"):
         document.links = None

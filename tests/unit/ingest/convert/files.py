@@ -22,7 +22,7 @@ EPUB = "application/epub+zip"
 
 
 def pdf(pages: Sequence[str], *, title: str = "", encrypt: bool = False) -> bytes:
-    """A PDF of these pages, a line of text per line."""
+    """A PDF of these pages, a line of text per line; one that begins with `# ` is a large one."""
     objects: list[bytes] = []
 
     def add(body: bytes) -> int:
@@ -34,7 +34,10 @@ def pdf(pages: Sequence[str], *, title: str = "", encrypt: bool = False) -> byte
     kids = []
     for page in pages:
         lines = [line.replace("(", r"\(").replace(")", r"\)") for line in page.splitlines()]
-        drawn = "\n".join(f"({line}) Tj T*" for line in lines)
+        drawn = "\n".join(
+            f"/F1 28 Tf ({line[2:]}) Tj /F1 12 Tf T* T*" if line[:2] == "# " else f"({line}) Tj T*"
+            for line in lines
+        )
         stream = f"BT /F1 12 Tf 14 TL 72 720 Td {drawn} ET".encode("latin-1")
         content = add(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
         kids.append(

@@ -30,6 +30,21 @@ def test_a_pdf_is_read_up_to_its_page_cap() -> None:
     assert document.warning == "Only the first 2 of 3 pages were read."
 
 
+def test_page_cap_of_a_pdf_keeps_tables_and_headings() -> None:
+    table = "\n".join(f"Line number {n} of the text that goes on for a while." for n in range(9))
+    data = files.pdf([f"# Part {page}\n{table}" for page in range(3)])
+    whole = read(data, content_type="application/pdf").markdown or ""
+    assert "| --- |" in whole, "what a page alone does not have"
+
+    parser = {"type": "pdf", "maxPages": 2}
+    document = read(data, {"parsers": [parser]}, content_type="application/pdf")
+    assert document.markdown is not None
+    assert whole.startswith(document.markdown[:200])
+    assert document.markdown.count("| --- |") == 2 * whole.count("| --- |") // 3
+    assert "2 |" not in document.markdown.partition("Part")[0]
+    assert (document.metadata.num_pages, document.metadata.total_pages) == (2, 3)
+
+
 def test_without_a_parser_a_pdf_is_handed_over_as_it_is() -> None:
     document = read(files.pdf(["One"]), {"parsers": []}, content_type="application/pdf")
 
