@@ -11,11 +11,12 @@ import pytest
 
 from tests.indexing.helpers import Library
 from windrow.errors import InvalidSearch
+from windrow.index.home import Space
 from windrow.queue.queue import Queue
 from windrow.search.request import SearchRequest
 from windrow.services import searching
 from windrow.services.indexing import index_folder, open_index, owning, socket_path
-from windrow.services.owning import open_index_handlers
+from windrow.services.owning import Keeper, open_index_handlers
 from windrow.services.searching import Searching, ask_owner, search
 from windrow.settings import Settings
 from windrow.worker.worker import Worker
@@ -111,6 +112,34 @@ async def test_lost_index_is_built_again_from_the_documents(
 
     async with owner(settings, queue):
         assert await found(settings, "hay") == ["hay.md"]
+
+
+async def test_index_is_optimized_when_much_is_new_and_tidied_when_something_is_dropped(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windrow.services.owning.WORTH_OPTIMIZING", 10)
+    optimized: list[int] = []
+
+    async def optimize(space: Space) -> None:
+        optimized.append(await library.index.count(space))
+
+    monkeypatch.setattr(library.index, "optimize", optimize)
+    keeper = Keeper(library.indexing)
+    doc_id, _ = await library.put("a.md", "\n".join(f"row {n}" for n in range(12)))
+    await library.work()
+    await keeper.optimize()
+    await keeper.optimize()
+    assert optimized == [12]
+
+    await keeper.tidy()
+    assert await library.queue.list(kind="index.tidy") == []
+    await library.queue.store.delete_documents([doc_id])
+    await keeper.tidy()
+    await keeper.tidy()
+    assert len(await library.queue.list(kind="index.tidy")) <= 2, "one that waits is enough"
+    await library.work()
+    await keeper.optimize()
+    assert optimized == [12, 0]
 
 
 async def test_search_gives_up_on_an_owner_that_does_not_answer(

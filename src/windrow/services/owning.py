@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from windrow.errors import StoreError, WindrowError
+from windrow.errors import SearchError, StoreError, WindrowError
 from windrow.index.home import Index
 from windrow.pipelines.index.building import begin_build, rebuild
 from windrow.pipelines.index.context import Chunk, Indexing, space_of
@@ -42,7 +42,8 @@ from windrow.worker.worker import Worker
 logger = logging.getLogger(__name__)
 
 TAKEOVER_SECONDS: Final = 1.0  # between looks whether the owner is gone
-TIDY_SECONDS: Final = 15.0  # between looks for what is to be removed
+KEEP_SECONDS: Final = 15.0  # between looks for what is to be removed, or made faster
+WORTH_OPTIMIZING: Final = 2_000  # chunks more than the last time
 LARGEST_LINE: Final = 16 * 1024 * 1024
 CONCURRENCY: Final = 4
 GRACE_SECONDS: Final = 10.0
@@ -80,7 +81,7 @@ async def _serving(
         if listens is not None:
             searcher = make_searcher(queue, index, embedders)
             await stack.enter_async_context(listening(listens, searcher))
-        await stack.enter_async_context(_running(_keep_tidy(queue)))
+        await stack.enter_async_context(_running(_keep(indexing)))
         yield indexing
 
 
@@ -147,15 +148,38 @@ async def _answered(searcher: Searcher, line: bytes) -> bytes:
         return msgspec.json.encode({"error": str(error), "type": type(error).__name__})
 
 
-async def _keep_tidy(queue: Queue) -> None:
-    """Have removed what was dropped, by whatever."""
+async def _keep(indexing: Indexing) -> None:
+    """See to it that what was dropped is removed, by whatever it was dropped, and that searches
+    stay fast."""
+    keeper = Keeper(indexing)
     while True:
         try:
-            if await queue.store.find_dropped(1):
-                await queue.enqueue_many([tidy_job()])
-        except StoreError as error:
-            logger.warning("looking for what is to be removed from the index: %s", error)
-        await asyncio.sleep(TIDY_SECONDS)
+            await keeper.tidy()
+            await keeper.optimize()
+        except (StoreError, SearchError) as error:
+            logger.warning("looking after the index: %s", error)
+        await asyncio.sleep(KEEP_SECONDS)
+
+
+class Keeper:
+    def __init__(self, indexing: Indexing) -> None:
+        self._indexing = indexing
+        self._optimized: dict[str, int] = {}  # chunks there were, by space
+
+    async def tidy(self) -> None:
+        if await self._indexing.queue.store.find_dropped(1):
+            await self._indexing.queue.enqueue_many([tidy_job()])
+
+    async def optimize(self) -> None:
+        """Once there is a good deal more than there was the last time. What a former owner wrote
+        counts as new: to optimize what is optimal costs nothing."""
+        collections = await self._indexing.queue.store.list_collections()
+        for space in {space_of(one) for one in collections}:
+            count = await self._indexing.index.count(space)
+            before = self._optimized.get(space.name, 0)
+            if abs(count - before) >= max(WORTH_OPTIMIZING, before // 5):
+                await self._indexing.index.optimize(space)
+                self._optimized[space.name] = count
 
 
 @asynccontextmanager
