@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -69,7 +68,7 @@ async def test_jobs_of_a_schedule_keep_to_their_limits(queue: Queue, clock: Fake
 def test_a_schedule_takes_every_field_of_a_job_but_those_its_slots_decide() -> None:
     taken = set(inspect.signature(Queue.schedule).parameters)
     decided = {"id", "delay", "run_at", "group", "group_key"}
-    assert {field.name for field in fields(NewJob)} - taken == decided
+    assert {*NewJob.__struct_fields__} - taken == decided
 
 
 async def test_starting_the_application_again_changes_nothing(

@@ -9,7 +9,7 @@ paused    ─┘     ▲         │  └─► waiting (for its group) ─► c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Literal
@@ -58,14 +58,16 @@ FINAL: Final = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLE
 LIVE: Final = frozenset(JobState) - FINAL
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class _Named(msgspec.Struct, frozen=True):
+    kind: str
+    payload: Any = None
+
+
+# No dataclass: it is made for each of many jobs, and a frozen one takes 2 µs, this a tenth of it.
+class NewJob(_Named, frozen=True, kw_only=True):
     """A job to be enqueued. Same names as `Queue.enqueue`. What is None here is as the handler of
     its kind says, if this process knows it, else as usual."""
 
-    kind: str
-    payload: Any = None
-    _: KW_ONLY
     queue: str | None = None
     priority: int = DEFAULT_PRIORITY
     delay: float | timedelta | None = None

@@ -206,7 +206,7 @@ def to_finish(job: Job, outcome: Outcome, limits: SizeLimits) -> Finish:
                 JobState.COMPLETED,
                 result=None if result is None else result.json,
                 result_is_cleaned=result is not None and result.is_cleaned,
-                then=tuple(to_rows(outcome.then, limits)),
+                then=tuple(to_rows(outcome.then, limits)) if outcome.then else (),
             )
         case Retry():
             if job.attempts + 1 >= job.max_attempts:

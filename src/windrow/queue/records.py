@@ -63,8 +63,7 @@ def read_row(text: str | bytes) -> JobRow:
     return msgspec.structs.replace(row, headers=headers)
 
 
-@dataclass(frozen=True, slots=True)
-class Inserted:
+class Inserted(msgspec.Struct, frozen=True):
     """What became of one inserted row. `id` and the rest are of the job that now holds the place:
     the new one (`inserted`), the one already there (`existing`, `rejected`: left as it was;
     `replaced`: it kept its id and seq and took the new contents). `left_out`: its group has had its

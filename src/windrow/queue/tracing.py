@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final
+
+import msgspec
 
 from windrow.errors import MissingExtra
 from windrow.queue.job import NewJob
@@ -54,7 +55,7 @@ def with_context(job: NewJob) -> NewJob:
     if HEADER in headers:
         return job
     _PROPAGATOR.inject(headers)
-    return replace(job, headers=headers) if HEADER in headers else job
+    return msgspec.structs.replace(job, headers=headers) if HEADER in headers else job
 
 
 def context_of(headers: Mapping[str, Any]) -> SpanContext | None:

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from windrow.errors import DuplicateJob, GroupNotFound, InvalidJob, JobNotFound, NotPermitted
 from windrow.queue.ids import plain_id
 from windrow.queue.job import Job, JobState, NewJob
@@ -34,12 +36,7 @@ class TenantQueue:
     async def enqueue(self, job: NewJob) -> Job:
         """Raises DuplicateJob, QueueFull, GroupNotFound, GroupEnded, InvalidJob, NotPermitted."""
         [owned] = await self.own([job])
-        options = {
-            field.name: getattr(owned, field.name)
-            for field in dataclasses.fields(NewJob)
-            if field.name != "_"
-        }
-        return await self.queue.enqueue(**options)
+        return await self.queue.enqueue(**msgspec.structs.asdict(owned))
 
     async def enqueue_many(self, jobs: Sequence[NewJob]) -> builtins.list[Inserted]:
         """All of them in one transaction, or none; an outcome for each."""
@@ -191,7 +188,7 @@ class TenantQueue:
 
     def _owned(self, job: NewJob) -> NewJob:
         self._check_kind(job.kind)
-        return dataclasses.replace(
+        return msgspec.structs.replace(
             job, tenant=self.narrow(job.tenant), limits=self._limits(job.limits or ())
         )
 
