@@ -801,6 +801,23 @@ async def test_members_are_listed_in_the_order_in_which_they_ended(
     assert await store.list_ended(UNKNOWN_ID, "work", JobState.COMPLETED) == []
 
 
+async def test_a_group_is_looked_at_with_its_root_and_members_that_are_done(store: Store) -> None:
+    root = await add(store)
+    await claim(store)
+    group = (await make_group(store, root=root)).id
+    jobs = [await add(store, group=group) for _ in range(3)]
+    for job in await claim(store, 2):
+        await complete(store, job)
+
+    look = await store.look_at_group(group, root, "work", skip=1, limit=5)
+    nothing = await store.look_at_group(UNKNOWN_ID, UNKNOWN_ID, "work")
+
+    assert look.root is not None
+    assert (look.root.id, look.group) == (root, await store.get_group(group))
+    assert [(job.id, job.state) for job in look.ended] == [(jobs[1], JobState.COMPLETED)]
+    assert (nothing.root, nothing.group, list(nothing.ended)) == (None, None, [])
+
+
 async def test_group_that_is_held_open_ends_with_a_root_that_crashed_too_often(
     store: Store, clock: FakeClock
 ) -> None:

@@ -17,19 +17,20 @@ from windrow.services.keys import KeyRing
 from windrow.services.searching import Searching
 from windrow.settings import Settings
 
+# Looked through in this order, so those that are asked most come first.
 ROUTERS = (
-    health.router,
-    scrape.router,
-    search.router,
-    batch.router,
     crawl.router,
+    batch.router,
+    scrape.router,
+    jobs.router,
+    runs.router,
+    health.router,
+    search.router,
     map.router,
     parse.router,
     extract.router,
     team.router,
     watch.router,
-    jobs.router,
-    runs.router,
     queues.router,
     groups.router,
     events.router,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -61,6 +62,7 @@ async def identify(connection: HTTPConnection) -> Identity:
     return identity
 
 
+@lru_cache(maxsize=1000)
 def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -84,11 +86,16 @@ def _asks(role: Role) -> Callable[[HTTPConnection], Awaitable[Caller]]:
 
 def _check_is_local(connection: HTTPConnection) -> None:
     client = "" if connection.client is None else connection.client.host
-    asked = urlsplit(f"//{connection.headers.get('host', '')}").hostname or ""
+    asked = _host_of(connection.headers.get("host", ""))
     origin = connection.headers.get("origin")
     page = "localhost" if origin is None else urlsplit(origin).hostname or ""
     if not (is_loopback(client) and is_loopback(asked) and is_loopback(page)):
         raise ApiError(403, "FORBIDDEN", NO_KEY)
+
+
+@lru_cache(maxsize=1000)
+def _host_of(place: str) -> str:
+    return urlsplit(f"//{place}").hostname or ""
 
 
 Reader = Annotated[Caller, Depends(_asks("read"))]

@@ -75,10 +75,14 @@ def load(database: str | None) -> Settings:
         raise give_up(str(error), MISUSED) from error
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(
+    work: Coroutine[Any, Any, T],
+    loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+) -> T:
     """Run a command's work; an error is one line on stderr and an exit code, not a traceback."""
     try:
-        return asyncio.run(work)
+        with asyncio.Runner(loop_factory=loop) as runner:
+            return runner.run(work)
     except WindrowError as error:
         misuse = ConfigError | InvalidOptions | InvalidSearch
         code = MISUSED if isinstance(error, misuse) else FAILED

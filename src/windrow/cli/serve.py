@@ -31,6 +31,8 @@ def serve(
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     # Not at the top: other commands start without them.
+    import uvloop
+
     from windrow.api.app import create_app
     from windrow.services.serving import serve as serve_app
 
@@ -43,5 +45,6 @@ def serve(
             workers=0 if no_worker else workers,
             concurrency=concurrency,
             ready=lambda address: print(f"Windrow is served at {address}", flush=True),
-        )
+        ),
+        uvloop.new_event_loop,
     )

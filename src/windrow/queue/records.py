@@ -320,6 +320,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupLook:
+    """A group at a glance: its root and itself, if they are there, and some that have ended."""
+
+    root: Job | None
+    group: Group | None
+    ended: Sequence[Job]
+
+
+@dataclass(frozen=True, slots=True)
 class GroupFilter:
     """Which groups to list; None means any."""
 

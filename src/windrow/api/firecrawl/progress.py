@@ -17,7 +17,7 @@ from windrow.api.callers import Caller
 from windrow.api.errors import ApiError
 from windrow.errors import IllegalTransition, JobNotFound
 from windrow.queue.job import Job
-from windrow.services.web import Crawl, cancel_crawl, get_crawl, get_errors, list_pages
+from windrow.services.web import Crawl, cancel_crawl, get_crawl, get_errors, read_crawl
 
 PAGE: Final = 100
 MOST: Final = 1_000
@@ -46,21 +46,26 @@ Limit = Annotated[int | None, Query(ge=1, le=2**31)]
 
 async def find(caller: Caller, verb: Verb, crawl_id: str) -> Crawl:
     """A crawl, or a batch, of the caller's. Raises JobNotFound."""
-    crawl = await get_crawl(caller.queue, crawl_id, tenant=caller.tenant)
+    return _check(await get_crawl(caller.queue, crawl_id, tenant=caller.tenant), verb)
+
+
+def _check(crawl: Crawl, verb: Verb) -> Crawl:
     if crawl.kind != verb.kind:
-        raise JobNotFound(crawl_id)
+        raise JobNotFound(crawl.id)
     return crawl
 
 
 async def answer_status(
     request: Request, caller: Caller, verb: Verb, crawl_id: str, skip: int, limit: int | None
 ) -> Response:
-    # First how far it is, then the pages: of one that is over all are there.
-    crawl = await find(caller, verb, crawl_id)
+    asked = min(limit or PAGE, MOST)
+    crawl, found = await read_crawl(
+        caller.queue, crawl_id, tenant=caller.tenant, skip=skip, limit=asked
+    )
+    _check(crawl, verb)
     if crawl.status == "failed":
         return answer({"success": False, **describe(crawl), "error": crawl.error, "data": []})
-    asked = min(limit or PAGE, MOST)
-    pages = _that_fit(await list_pages(caller.queue, crawl_id, skip=skip, limit=asked))
+    pages = _that_fit(found)
     body = {"success": True, **describe(crawl), "data": pages}
     if crawl.status == "scraping" or crawl.completed > skip + len(pages):
         query = {"skip": skip + len(pages)} | ({"limit": limit} if limit else {})

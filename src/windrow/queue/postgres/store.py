@@ -67,7 +67,7 @@ from windrow.queue.postgres.scheduling import Scheduling
 from windrow.queue.postgres.securing import find_access
 from windrow.queue.postgres.streaming import Streaming
 from windrow.queue.postgres.work import Delta, Work, settle_groups
-from windrow.queue.records import Claim, Inserted, JobRow
+from windrow.queue.records import Claim, GroupLook, Inserted, JobRow
 from windrow.queue.statements import parse_statement
 from windrow.queue.store import Capabilities
 from windrow.queue.transactions import Executor, executor_for
@@ -144,6 +144,17 @@ class PostgresStore(
         await self._database.close()
         if self._notifier is not None:
             await self._notifier.close()
+
+    async def look_at_group(
+        self, group_id: str, root_id: str, kind: str, *, skip: int = 0, limit: int = 100
+    ) -> GroupLook:
+        # In this order: of a root that is seen to have ended the group is seen as it ended, and of
+        # a group that is seen to have ended all members.
+        root = (await self.get_jobs([root_id])).get(root_id)
+        group = await self.get_group(group_id)
+        ids = await self.list_ended(group_id, kind, JobState.COMPLETED, skip=skip, limit=limit)
+        jobs = await self.get_jobs(ids)
+        return GroupLook(root, group, [jobs[job_id] for job_id in ids if job_id in jobs])
 
     async def insert_jobs(self, rows: Sequence[JobRow], *, tx: Any = None) -> list[Inserted]:
         if not rows:

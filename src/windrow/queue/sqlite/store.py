@@ -39,6 +39,7 @@ from windrow.queue.records import (
     Finished,
     Group,
     GroupFilter,
+    GroupLook,
     GroupRow,
     Inserted,
     JobFilter,
@@ -302,6 +303,25 @@ class SqliteStore(DocumentVerbs):
             "limit": limit,
         }
         return await self._read(lambda work: looking.list_ended(work, values))
+
+    async def look_at_group(
+        self, group_id: str, root_id: str, kind: str, *, skip: int = 0, limit: int = 100
+    ) -> GroupLook:
+        def look(work: Work) -> GroupLook:
+            values: dict[str, Any] = {
+                "group_id": group_id,
+                "kind": kind,
+                "state": JobState.COMPLETED.value,
+                "after": None,
+                "skip": skip,
+                "limit": limit,
+            }
+            ids = looking.list_ended(work, values)
+            jobs = looking.get_jobs(work, [root_id, *ids])
+            ended = [jobs[job_id] for job_id in ids if job_id in jobs]
+            return GroupLook(jobs.get(root_id), grouping.get_group(work, group_id), ended)
+
+        return await self._read(look)
 
     async def cancel_jobs(self, ids: Sequence[str], reason: str) -> dict[str, Change]:
         return await self._write(lambda work: changing.cancel_jobs(work, ids, reason))

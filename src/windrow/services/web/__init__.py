@@ -11,6 +11,7 @@ from windrow.services.web.crawls import (
     get_crawl,
     get_errors,
     list_crawls,
+    read_crawl,
     retry_failed,
 )
 from windrow.services.web.finding import get_scrape
@@ -41,6 +42,7 @@ __all__ = [
     "list_crawls",
     "list_pages",
     "map_site",
+    "read_crawl",
     "retry_failed",
     "scrape_one",
     "start_batch",

@@ -17,7 +17,7 @@ from windrow.pipelines.webhooks.deliveries import tell_end
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group
-from windrow.services.web.finding import find_root
+from windrow.services.web.finding import check_found, find_root
 
 CrawlStatus = Literal["scraping", "completed", "failed", "cancelled"]
 
@@ -73,6 +73,16 @@ async def get_crawl(queue: Queue, crawl_id: str, *, tenant: str | None = None) -
     except GroupNotFound:
         group = None  # its first job has not run yet
     return _describe(root, group)
+
+
+async def read_crawl(
+    queue: Queue, crawl_id: str, *, tenant: str | None = None, skip: int = 0, limit: int = PAGE
+) -> tuple[Crawl, Sequence[Job]]:
+    """How far a crawl or batch is, and pages of it that are done, in one look; of one that is over
+    all are there. Raises JobNotFound."""
+    look = await queue.store.look_at_group(crawl_id, crawl_id, SCRAPE, skip=skip, limit=limit)
+    root = check_found(look.root, crawl_id, (CRAWL, BATCH), tenant)
+    return _describe(root, look.group), look.ended
 
 
 async def list_crawls(

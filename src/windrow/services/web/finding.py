@@ -22,7 +22,11 @@ async def find_root(queue: Queue, crawl_id: str, tenant: str | None = None) -> J
 
 async def find(queue: Queue, job_id: str, kinds: Sequence[str], tenant: str | None) -> Job:
     """A job of these kinds. What another tenant has is not there."""
-    job = await queue.get(job_id)
-    if job.kind not in kinds or (tenant is not None and job.tenant != tenant):
+    return check_found(await queue.get(job_id), job_id, kinds, tenant)
+
+
+def check_found(job: Job | None, job_id: str, kinds: Sequence[str], tenant: str | None) -> Job:
+    """The job, if it is of these kinds and of this tenant. Raises JobNotFound."""
+    if job is None or job.kind not in kinds or (tenant is not None and job.tenant != tenant):
         raise JobNotFound(job_id)
     return job
