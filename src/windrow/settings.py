@@ -108,6 +108,11 @@ class Settings:
     api_requests_per_minute: int = _setting(
         0, "How often each key may ask the HTTP API, in each server; 0: any number of times"
     )
+    api_cors_origins: str = _setting(
+        "",
+        "Sites whose pages may use the HTTP API with a key (https://app.example.org), with spaces "
+        "or commas between; *: all; empty: none",
+    )
     webhook_secret: str = _setting(
         "",
         "What webhooks are signed with, in the header X-Firecrawl-Signature; empty: they are not",

@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from tests.api.test_reference import described
 from windrow import Queue
 from windrow.api.app import create_app
 from windrow.api.rates import RateLimit
@@ -52,6 +53,12 @@ class Api:
             for path, methods in app.openapi()["paths"].items()
             for method in methods
         )
+        self.routes = [
+            (method, path)
+            for route in app.routes
+            for name, _ in described(route)
+            for method, path in [name.split(" ", 1)]
+        ]
         self._transport = httpx.ASGITransport(app, client=("192.0.2.1", 1))
 
     async def ask(self, method: str, path: str, key: str | None) -> httpx.Response:
@@ -118,16 +125,40 @@ async def test_a6_the_queue_of_another_tenant_is_not_counted(api: Api) -> None:
     assert (own["jobsInQueue"], others["jobsInQueue"], all_["jobsInQueue"]) == (4, 0, 4)
 
 
-@pytest.mark.parametrize("path", ["/v2/crawl/{crawl_id}", "/v2/batch/scrape/{batch_id}"])
-async def test_a6_sockets_ask_for_a_key_too(api: Api, path: str) -> None:
+async def test_a6_sockets_ask_for_a_key_too(api: Api) -> None:
     client = TestClient(api.app)
-    with client.websocket_connect(path.format(**api.ids)) as socket:
-        said = socket.receive_json()
-        with pytest.raises(WebSocketDisconnect) as closed:
-            socket.receive_json()
+    sockets = [path for method, path in api.routes if method == "WS"]
+    assert len(sockets) >= 2
+    for path in sockets:
+        with client.websocket_connect(path.format(**api.ids)) as socket:
+            said = socket.receive_json()
+            with pytest.raises(WebSocketDisconnect) as closed:
+                socket.receive_json()
+        assert said == {"type": "error", "error": "Unauthorized: Invalid token"}
+        assert closed.value.code == 3000
 
-    assert said == {"type": "error", "error": "Unauthorized: Invalid token"}
-    assert closed.value.code == 3000
+
+async def test_a6_no_endpoint_is_left_out_here(api: Api) -> None:
+    """Whatever is served is asked for above, but for the description of the API itself."""
+    documents = {"/docs", "/openapi.json", "/docs/oauth2-redirect"}
+    served = {one for one in api.routes if one[0] != "WS" and one[1] not in documents}
+
+    assert served == {*api.endpoints}
+
+
+@pytest.mark.parametrize(("origins", "is_allowed"), [("", False), ("https://app.test", True)])
+async def test_a6_pages_of_other_sites_are_let_in_by_a_setting_only(
+    api: Api, origins: str, is_allowed: bool
+) -> None:
+    settings = Settings(api_keys=KEYS, api_cors_origins=origins)
+    transport = httpx.ASGITransport(create_app(api.app.state.queue, settings))
+    headers = {"Origin": "https://app.test", "Access-Control-Request-Method": "POST"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://a.test") as client:
+        asked = await client.options("/v2/crawl", headers=headers)
+        other = await client.options("/v2/crawl", headers={**headers, "Origin": "https://b.test"})
+
+    assert (asked.headers.get("access-control-allow-origin") == "https://app.test") is is_allowed
+    assert "access-control-allow-origin" not in other.headers
 
 
 async def test_a_key_that_is_made_and_revoked_counts_in_between(

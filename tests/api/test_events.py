@@ -101,6 +101,21 @@ def test_a_cursor_that_is_none_is_a_bad_request(server: Server) -> None:
             assert (answer.status_code, answer.json()["code"]) == (400, "BAD_REQUEST")
 
 
+def test_n8_addresses_have_the_scheme_and_the_host_that_were_asked(server: Server) -> None:
+    """Also behind a proxy on this machine, which tells them. (Here, where there are keys: without
+    one only the names of this machine are served.)"""
+    proxied = {"Host": "crawl.test", "X-Forwarded-Proto": "https"}
+    body = {"urls": ["http://example.org"]}
+    with ask(server) as client:
+        plain = client.post("/v2/batch/scrape", json=body).json()
+        asked = client.post("/v2/batch/scrape", json=body, headers=proxied).json()
+        status = client.get(f"/v2/batch/scrape/{asked['id']}?limit=1", headers=proxied).json()
+
+    assert plain["url"] == f"{server.url}/v2/batch/scrape/{plain['id']}"
+    assert asked["url"] == f"https://crawl.test/v2/batch/scrape/{asked['id']}"
+    assert status["next"] == f"{asked['url']}?skip=0&limit=1"
+
+
 def test_listeners_do_not_keep_a_server_from_stopping(server: Server) -> None:
     with ask(server) as client, listening(client) as messages:
         assert server.stop() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from windrow import __version__
 from windrow.api import events, health
@@ -57,4 +58,12 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
         app.include_router(router)
     add_error_handlers(app)
     app.add_middleware(BodyLimit)
+    if origins := settings.api_cors_origins.replace(",", " ").split():
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "Last-Event-ID", "x-idempotency-key"],
+            expose_headers=["Retry-After"],
+        )
     return app

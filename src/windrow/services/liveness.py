@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from windrow.errors import StoreError
 from windrow.queue.job import JobState
 from windrow.queue.queue import Queue
+
+WAITING: Final = (JobState.READY, JobState.SCHEDULED, JobState.HELD)
 
 
 async def find_trouble(queue: Queue) -> str | None:
@@ -17,7 +20,7 @@ async def find_trouble(queue: Queue) -> str | None:
         counts = await queue.counts()
     except StoreError:
         return "the database does not answer"
-    if counts[JobState.READY] or counts[JobState.SCHEDULED]:
+    if any(counts[state] for state in WAITING):
         return "jobs wait, and no worker is alive: start `windrow worker`"
     return None
 
