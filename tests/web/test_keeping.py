@@ -118,6 +118,26 @@ async def test_changes_are_told_from_the_version_before(queue: Queue, site: Site
     assert (other.change_status, other.previous_scrape_at) == ("new", None)
 
 
+async def test_page_that_no_crawl_finds_any_more_is_hidden(queue: Queue, site: Site) -> None:
+    """N4: changeTracking's visibility."""
+    asked: dict[str, Any] = {"formats": ["markdown", "changeTracking"]}
+    site.page("/", links=["/a", "/b"])
+    site.page("/a")
+    site.page("/b")
+    await crawl(queue, site, scrape_options=asked)
+    site.page("/", links=["/a"])
+    seen = await scraped(queue, f"{site.url}/b", **asked)
+    assert seen.change_tracking is not None
+    assert seen.change_tracking.visibility == "visible", "no crawl has passed it by yet"
+
+    await crawl(queue, site, scrape_options=asked)
+    for path, wanted in (("/a", "visible"), ("/b", "hidden")):
+        document = await scraped(queue, f"{site.url}{path}", **asked)
+        assert document.change_tracking is not None
+        assert (path, document.change_tracking.visibility) == (path, wanted)
+        assert document.change_tracking.change_status == "same"
+
+
 async def test_crawl_takes_pages_that_were_kept_and_finds_their_links(
     queue: Queue, site: Site
 ) -> None:

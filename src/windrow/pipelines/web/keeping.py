@@ -24,9 +24,11 @@ from windrow.ingest.enrich.changes import GONE, compare, is_comparable
 from windrow.ingest.enrich.llm import Model
 from windrow.ingest.fetch import codes
 from windrow.ingest.options import Format, ScrapeOptions
+from windrow.pipelines.web.knowing import is_passed_by
 from windrow.pipelines.web.scraping import Scraped
 from windrow.queue.job import Job
 from windrow.queue.pages import PageRow, page_key
+from windrow.queue.queue import Queue
 from windrow.queue.store import Store
 
 LARGEST_BYTES: Final = 8 * 1024 * 1024  # of a page that is kept, compressed
@@ -57,8 +59,9 @@ class _Body(msgspec.Struct, omit_defaults=True):
     content_type: str = ""
 
 
-class _Version(msgspec.Struct):
+class _Version(msgspec.Struct, omit_defaults=True):
     markdown: str
+    crawl_id: str | None = None  # the last crawl that came by
 
 
 def is_asked_for(options: ScrapeOptions) -> bool:
@@ -154,16 +157,25 @@ async def still_good(store: Store, kept: Kept, resource: Resource) -> Scraped:
 
 
 async def track_changes(
-    store: Store, url: str, wanted: Format, job: Job, document: Document, model: Model | None
+    queue: Queue,
+    url: str,
+    wanted: Format,
+    job: Job,
+    document: Document,
+    model: Model | None,
+    crawl_id: str | None = None,
 ) -> None:
-    """Tell what has changed, and keep this version when the job is completed."""
+    """Tell what has changed, and keep this version when the job is completed. `crawl_id` is the
+    crawl that found the page, if one did."""
+    store = queue.store
     if not is_comparable(document):
         status = document.metadata.status_code
         document.warn(f"The answer has status {status}, so it is not compared with earlier ones.")
         return
     variant = f"changes:{wanted.tag or ''}"
     row = await store.get_page(page_key(job.tenant, url, variant))
-    before = None if row is None else _unpacked(row).markdown
+    former = None if row is None else _unpacked(row)
+    before = None if former is None else former.markdown
     document.change_tracking = await asyncio.to_thread(
         compare,
         document,
@@ -171,10 +183,13 @@ async def track_changes(
         None if row is None else row.fetched_at,
         with_diff="git-diff" in (wanted.modes or ()),
     )
+    found_by = crawl_id or (None if former is None else former.crawl_id)
+    if crawl_id is None and found_by and await is_passed_by(queue, url, job.tenant, found_by):
+        document.change_tracking.visibility = "hidden"
     if before is not None and "json" in (wanted.modes or ()):
         await compare_fields(document, wanted, before, model)
     if document.metadata.status_code not in GONE:
-        version = _Version(document.markdown or "")
+        version = _Version(document.markdown or "", found_by)
         kept = PageRow(job.tenant, url, variant, datetime.now(UTC), _packed(version))
         # Last, because on Postgres a transaction is open from here on.
         await store.keep_page(kept, tx=job.tx)

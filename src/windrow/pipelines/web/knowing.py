@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from windrow.ingest.web.scope import Scope
+import msgspec
+
+from windrow.ingest.web.scope import CrawlOptions, Scope, Verdict
 from windrow.ingest.web.urls import place_of, without_www
-from windrow.pipelines.web.payloads import CRAWL, SCRAPE
+from windrow.pipelines.web.context import scope_of
+from windrow.pipelines.web.payloads import CRAWL, SCRAPE, CrawlPayload
 from windrow.queue.job import Job, JobState
 from windrow.queue.pages import page_site
 from windrow.queue.queue import Queue
@@ -32,6 +35,25 @@ async def known_urls(
         ):
             yield [page.payload["url"] for page in pages]
             after = pages[-1].id
+
+
+async def is_passed_by(queue: Queue, url: str, tenant: str | None, crawl_id: str) -> bool:
+    """Whether a crawl that came after this one has ended, follows changes too, and could have found
+    the URL. (It did not: else it would be the last crawl that is known of the page.)"""
+    for root in await _crawls(queue, Scope(url, CrawlOptions()), tenant):
+        if root.id <= crawl_id or root.state is not JobState.COMPLETED:
+            continue
+        payload = msgspec.convert(root.payload, CrawlPayload)
+        scope = scope_of(payload.url, payload.crawler_options)
+        group = await queue.group(root.id)
+        is_whole = group.members < payload.crawler_options.limit
+        if (
+            is_whole
+            and payload.scrape_options.wants("changeTracking")
+            and scope.admits(url, 0) is Verdict.ADMITTED
+        ):
+            return True
+    return False
 
 
 async def _crawls(queue: Queue, scope: Scope, tenant: str | None) -> list[Job]:

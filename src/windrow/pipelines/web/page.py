@@ -56,7 +56,9 @@ async def _scrape(web: Web, job: Job, payload: PagePayload) -> Scraped:
     with scrape_failures():
         await enrich(scraped.document, options, web.model)
         if (wanted := options.format("changeTracking")) is not None:
-            await keeping.track_changes(store, url, wanted, job, scraped.document, web.model)
+            crawl_id = payload.crawl_id if payload.crawler_options is not None else None
+            document = scraped.document
+            await keeping.track_changes(web.queue, url, wanted, job, document, web.model, crawl_id)
     # The pages of a crawl are kept with it, so a second time only for those who ask for that.
     if payload.crawl_id is None or is_asked_for(options):
         await keeping.keep(store, url, options, job, scraped)
