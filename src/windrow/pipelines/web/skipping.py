@@ -15,8 +15,9 @@ SUBJECT: Final = "robots"
 async def note_blocked(web: Web, job: Job, crawl_id: str | None, urls: Sequence[str]) -> None:
     """Note these before the job which found them is completed; one that runs again notes the same.
 
-    Not in the transaction that completes it: that would be one for each such job alone, and one
-    that cannot be tried again when it meets another.
+    Not in the transaction that completes it, which would be one for each such job alone: 1,500 jobs
+    with ten notes each took four times the CPU and five times as long on Postgres (without a
+    deadlock, in the order of locks of 0012), for notes that are right either way.
     """
     if crawl_id is None:
         return
