@@ -227,3 +227,15 @@ async def test_a_lost_answer_is_asked_for_again_by_its_idempotency_key(queue: Qu
         await begin("http://example.org/b")
     with pytest.raises(DuplicateJob):
         await web.start_crawl(queue, "http://example.org/b", **asked)
+
+
+async def test_a_crawl_that_waits_for_a_worker_has_not_ended(queue: Queue, site: Site) -> None:
+    site.page("/")
+    crawl_id = await web.start_crawl(queue, site.url, tenant="acme")
+
+    [waiting] = await web.list_crawls(queue, tenant="acme")
+
+    assert (waiting.id, waiting.status) == (crawl_id, "scraping")
+    assert await web.list_crawls(queue, tenant="globex") == []
+    await work(queue)
+    assert await web.list_crawls(queue) == []

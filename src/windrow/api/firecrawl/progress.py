@@ -21,6 +21,7 @@ from windrow.services.web import Crawl, cancel_crawl, get_crawl, get_errors, rea
 
 PAGE: Final = 100
 MOST: Final = 1_000
+MOST_ERRORS: Final = 10_000
 PAGE_BYTES: Final = 10 * 1024 * 1024
 
 
@@ -92,7 +93,7 @@ def describe(crawl: Crawl) -> dict[str, Any]:
 
 async def answer_errors(caller: Caller, verb: Verb, crawl_id: str) -> Response:
     await find(caller, verb, crawl_id)
-    found = await get_errors(caller.queue, crawl_id, tenant=caller.tenant)
+    found = await get_errors(caller.queue, crawl_id, tenant=caller.tenant, limit=MOST_ERRORS)
     errors = [
         {
             "id": one.id,

@@ -14,7 +14,7 @@ from windrow.pipelines.web.limiting import set_crawl_limit
 from windrow.pipelines.web.payloads import BATCH, CRAWL, RACED, SCRAPE
 from windrow.pipelines.web.skipping import list_blocked
 from windrow.pipelines.webhooks.deliveries import tell_end
-from windrow.queue.job import Job, JobState
+from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group
 from windrow.services.web.finding import check_found, find_root
@@ -22,6 +22,7 @@ from windrow.services.web.finding import check_found, find_root
 CrawlStatus = Literal["scraping", "completed", "failed", "cancelled"]
 
 PAGE: Final = 100
+NOT_BEGUN: Final = sorted(LIVE - {JobState.WAITING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +89,25 @@ async def read_crawl(
 async def list_crawls(
     queue: Queue, *, tenant: str | None = None, after: str | None = None, limit: int = PAGE
 ) -> list[Crawl]:
-    """Crawls and batches that have not ended, newest first."""
+    """Crawls and batches that have not ended, newest first; those whose first job has not run yet
+    come with the first page."""
     groups = await queue.groups(state="active", tenant=tenant, after=after, limit=limit)
     roots = await queue.get_many([group.root for group in groups if group.root is not None])
-    return [
+    begun = [
         _describe(roots[group.root], group)
         for group in groups
         if group.root in roots and roots[group.root].kind in (CRAWL, BATCH)
     ]
+    if after is not None:
+        return begun
+    known = {crawl.id for crawl in begun}
+    waiting = [
+        _describe(root, None)
+        for kind in (CRAWL, BATCH)
+        for root in await queue.list(kind=kind, state=NOT_BEGUN, tenant=tenant, limit=limit)
+        if root.root_of is None and root.id not in known
+    ]
+    return [*waiting, *begun][:limit]
 
 
 async def get_errors(
