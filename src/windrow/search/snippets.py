@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 WIDTH: Final = 300  # characters of a snippet
@@ -26,23 +27,31 @@ def snippet(text: str, query: str, width: int = WIDTH) -> tuple[str, tuple[tuple
 
 def _places(text: str, query: str) -> list[tuple[int, int]]:
     """Where words of the query are; the whole query where it stands as it is."""
-    exact = [
-        (match.start(), match.end())
-        for match in re.finditer(re.escape(query.strip()), text, re.IGNORECASE)
-    ]
-    if exact and len(query.split()) > 1:
-        return exact
-    stems = {_stem(word) for word in _WORD.findall(query)}
-    return [
-        (match.start(), match.end())
-        for match in _WORD.finditer(text)
-        if _stem(match[0]) in stems or any(_stem(part) in stems for part in match[0].split("_"))
-    ]
+    whole, words = _patterns(query.strip())
+    found = [match.span() for match in whole.finditer(text)] if whole else []
+    return found or [match.span() for match in words.finditer(text)]
+
+
+@lru_cache(maxsize=64)
+def _patterns(query: str) -> tuple[re.Pattern[str] | None, re.Pattern[str]]:
+    """What the whole query looks like in a text, if it has several words, and each of its words;
+    also with another ending, and as a part of an identifier. One pass each: a search makes many
+    snippets."""
+    words = _WORD.findall(query)
+    stems = {re.escape(_stem(word)) + _endings(_stem(word)) for word in words}
+    longest_first = "|".join(sorted(stems, key=len, reverse=True)) or "(?!)"
+    each = re.compile(rf"(?<![^\W_])(?:{longest_first})(?![^\W_])", re.IGNORECASE)
+    whole = re.compile(re.escape(query), re.IGNORECASE) if len(words) > 1 else None
+    return whole, each
+
+
+def _endings(stem: str) -> str:
+    return r"[^\W_]{0,3}" if len(stem) >= _SHORTEST_STEM else ""
 
 
 def _stem(word: str) -> str:
     """Crude, and enough to tell which words of a text are meant."""
-    plain = word.casefold()
+    plain = word.lower()
     for ending in ("ing", "ies", "es", "ed", "s"):
         if plain.endswith(ending) and len(plain) - len(ending) >= _SHORTEST_STEM:
             return plain[: -len(ending)]

@@ -4,4 +4,3 @@ SELECT id, tenant, collection, source, uri, branch, title, language, tags, metad
        content, pending, size, skipped, dated_at, created_at, changed_at
   FROM windrow_document
  WHERE content IN (SELECT value FROM json_each(:ids)) AND (:tenant IS NULL OR tenant = :tenant)
- ORDER BY id
