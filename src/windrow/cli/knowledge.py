@@ -1,4 +1,4 @@
-"""`windrow add` and `windrow sources`: what is known, and how it comes in."""
+"""`windrow add`, `windrow watch`, `windrow sources`: what is known, and how it comes in."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from windrow.queue.queue import Queue
     from windrow.services.knowledge import SourceInfo
     from windrow.services.knowledge_runs import AddRun
+    from windrow.services.watching import Seen
 
 INTERRUPTED = 130
 T = TypeVar("T")
@@ -109,6 +110,64 @@ def add(
             )
         )
     _tell(done, as_json)
+
+
+def watch(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Folders.")],
+    collection: Annotated[str, typer.Option(help="Where they are searched.")] = "default",
+    tenant: TenantOption = None,
+    tags: Annotated[list[str] | None, typer.Option("--tag", help="Give them a tag.")] = None,
+    debounce: Annotated[str, typer.Option(help="How long changes are collected.")] = "1s",
+    concurrency: ConcurrencyOption = 10,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add folders and keep what is known of them as they are, until Ctrl-C."""
+    settings = load(database)
+    from windrow.services.knowledge import AddOptions
+    from windrow.services.watching import run_watch
+
+    def tell(seen: Seen) -> None:
+        if as_json:
+            print_json(_seen_fields(seen))
+        elif not quiet:
+            print(_seen_line(seen), flush=True)
+
+    options = AddOptions(collection=collection, tenant=tenant, tags=tags or ())
+    run(
+        run_watch(
+            settings,
+            paths,
+            options,
+            tell,
+            debounce=parse_duration(debounce),
+            concurrency=concurrency,
+        )
+    )
+
+
+def _seen_fields(seen: Seen) -> dict[str, Any]:
+    changes = seen.changes
+    return {
+        "source": seen.source.id,
+        "uri": seen.source.uri,
+        "health": seen.health.state,
+        "error": seen.health.last_error,
+        "events": changes.events if changes else 0,
+        "is_scan": bool(changes and changes.is_scan),
+        "files": list(changes.files) if changes else [],
+        "jobs": seen.jobs,
+    }
+
+
+def _seen_line(seen: Seen) -> str:
+    name = plain(seen.source.title)
+    if seen.changes is None:
+        return f"{name}: {seen.health.state}: {plain(seen.health.last_error or '')}"
+    if seen.changes.is_scan:
+        return f"{name}: looked at ({seen.changes.why})"
+    return f"{name}: {', '.join(plain(file) for file in seen.changes.files)}"
 
 
 @app.command("list")

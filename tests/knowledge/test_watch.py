@@ -1,0 +1,111 @@
+"""`windrow watch`, as a process that is told to stop, and what a watch does when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.knowledge.desk import COLLECTION, Desk
+from windrow import Queue
+from windrow.ingest.files.watching import ChangeSet, Health
+from windrow.queue.documents import SourceRow
+from windrow.services.knowledge import AddOptions, add
+from windrow.services.watching import Seen, Watch, change_jobs
+
+PATIENCE = 60.0
+
+
+async def test_u10_changes_of_a_watched_folder_become_items(desk: Desk) -> None:
+    source = (await add(desk.queue, str(desk.tree), AddOptions(collection=COLLECTION))).source
+    await desk.work()
+    seen: asyncio.Queue[Seen] = asyncio.Queue()
+    stop = asyncio.Event()
+    watch = Watch(desk.queue, source, seen.put_nowait, stop, debounce=0.1)
+    task = asyncio.create_task(watch.run())
+    async with asyncio.timeout(PATIENCE):
+        first = await seen.get()
+        assert first.changes is not None
+        assert first.changes.is_scan
+        desk.write("a.md", "hay")
+        second = await seen.get()
+        stop.set()
+        await task
+    await desk.work()
+
+    assert second.jobs == 1
+    assert await desk.uris() == ["a.md"]
+
+
+async def test_watch_of_a_folder_that_is_gone_is_given_up_with_a_note(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (await add(desk.queue, str(desk.tree), AddOptions(collection=COLLECTION))).source
+    desk.tree.rmdir()
+    said: list[Health] = []
+
+    async def at_once(self: Watch, seconds: float) -> None:
+        assert seconds > 0.8
+
+    monkeypatch.setattr(Watch, "_sleep", at_once)
+    await Watch(
+        desk.queue, source, lambda seen: said.append(seen.health.state), asyncio.Event()
+    ).run()
+
+    assert said[-1] is Health.DISABLED
+    assert len(said) == 6
+    [kept] = await desk.queue.store.get_sources("", [source.id])
+    assert "not watched" in (kept.error or "")
+
+
+def test_change_set_is_files_or_one_look() -> None:
+    source = SourceRow(None, "0" * 16, "default", "folder", "/top")
+
+    files = change_jobs(source, ChangeSet(("a.md", "b/c.md")))
+    assert [job.payload["file_path"] for job in files] == ["/top/a.md", "/top/b/c.md"]
+    assert {job.kind for job in files} == {"file.update"}
+    [look] = change_jobs(source, ChangeSet(is_scan=True))
+    assert (look.kind, look.priority) == ("folder.scan", 7)
+
+
+def test_command_watches_until_it_is_interrupted(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.md").write_text("# One")
+    environment = {
+        **os.environ,
+        "WINDROW_DATABASE_URL": f"sqlite:///{tmp_path}/jobs.db",
+        "WINDROW_DATA_DIR": str(tmp_path / "data"),
+    }
+    command = [sys.executable, "-m", "windrow", "watch", str(folder), "--debounce", "0.1s"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert "looked at" in process.stdout.readline()
+            (folder / "b.md").write_text("# Two")
+            assert "b.md" in process.stdout.readline()
+            _wait_for_documents(tmp_path, 2)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
+
+
+def _wait_for_documents(folder: Path, count: int) -> None:
+    async def look() -> None:
+        async with (
+            asyncio.timeout(PATIENCE),
+            Queue.open(f"sqlite:///{folder}/jobs.db") as queue,
+        ):
+            while True:
+                found = await queue.store.count_documents()
+                if found and found[0].searchable == count:
+                    return
+                await asyncio.sleep(0.1)
+
+    asyncio.run(look())
