@@ -5,6 +5,10 @@ PYTHON  ?= python3
 WORKERS ?= 3
 ARGS    ?=
 
+# Hundreds of processes are started by the tests: each would compile Windrow anew, and each of the
+# tests' own would rewrite their assertions.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN   := .venv/bin
 STAMP := .venv/.installed
 
