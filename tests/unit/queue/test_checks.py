@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import dataclasses
 import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
@@ -105,7 +105,7 @@ def test_jobs_that_differ_only_in_their_payload_are_checked_like_any_other() -> 
 def test_a_wrong_type_that_equals_what_came_before_it_is_refused(wrong: dict[str, Any]) -> None:
     right = NewJob("mail", priority=1, delay=1)
     with pytest.raises(InvalidJob, match=f"{next(iter(wrong))} must be"):
-        to_rows([right, dataclasses.replace(right, **wrong)], LIMITS)
+        to_rows([right, msgspec.structs.replace(right, **wrong)], LIMITS)
 
 
 def test_what_was_cleaned_in_one_payload_is_not_said_of_the_next() -> None:
