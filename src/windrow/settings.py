@@ -40,7 +40,7 @@ class Settings:
     handlers: str = _setting(
         "",
         "Modules that `windrow worker` takes handlers from, with spaces or commas between; empty: "
-        "web and index, Windrow's own",
+        "web, knowledge and index, Windrow's own",
     )
     max_payload_bytes: int = _setting(4 * 1024 * 1024, "The largest payload taken, as JSON")
     max_result_bytes: int = _setting(64 * 1024 * 1024, "The largest result taken, as JSON")
