@@ -25,7 +25,8 @@ OnFull = Literal["reject", "block", "drop_oldest"]
 FOREVER: Final = -1
 
 
-class JobRow(msgspec.Struct, frozen=True, kw_only=True):
+# Nothing in a row or an outcome can lead back to it, so the collector need not look at them.
+class JobRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A new job, checked and encoded: what `insert_jobs` takes. JSON-encodable as a whole."""
 
     id: str
@@ -63,7 +64,7 @@ def read_row(text: str | bytes) -> JobRow:
     return msgspec.structs.replace(row, headers=headers)
 
 
-class Inserted(msgspec.Struct, frozen=True):
+class Inserted(msgspec.Struct, frozen=True, gc=False):
     """What became of one inserted row. `id` and the rest are of the job that now holds the place:
     the new one (`inserted`), the one already there (`existing`, `rejected`: left as it was;
     `replaced`: it kept its id and seq and took the new contents). `left_out`: its group has had its
