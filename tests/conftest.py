@@ -19,6 +19,7 @@ import asyncio
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 import zlib
 from collections import Counter
@@ -26,6 +27,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any, Protocol
 
 import hypothesis
@@ -84,10 +86,18 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", "chaos: takes long; run by `make chaos`, not by `make test`")
     config.addinivalue_line("markers", "long: run behind pgbouncer only if --store asks for it")
+    _heed_interrupts()
     # What is no job (an index, its lock) is kept apart from that of whoever runs the tests.
     folder = tempfile.TemporaryDirectory(prefix="windrow-tests-", ignore_cleanup_errors=True)
     config.stash[DATA] = folder
     os.environ["WINDROW_DATA_DIR"] = folder.name
+
+
+def _heed_interrupts() -> None:
+    """A script's command in the background ignores SIGINT, and so would the programs it starts, of
+    which some tests ask what an interrupt does to them."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and current_thread() is main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
