@@ -176,6 +176,7 @@ async def test_list_by_a_part_of_the_error(store: Store) -> None:
     await add_completed(store)
 
     assert await listed(store, error="refused") == [refused]
+    assert await listed(store, error="Connection REFUSED") == [refused]
     assert await listed(store, error="0% of_a") == [percent]
     assert await listed(store, error="%") == [percent]
     assert await listed(store, error="of.all") == []

@@ -166,7 +166,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs to list; None means any. `error` is a part of the failure's text."""
+    """Which jobs to list; None means any. `error` is a part of the failure's text, in any case."""
 
     queue: str | None = None
     kind: str | None = None

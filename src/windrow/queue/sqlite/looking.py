@@ -31,7 +31,7 @@ _CONDITIONS: Final = {
     "group": "j.group_id = :group",
     "unique": "j.unique_key = :unique",
     "tag": "EXISTS (SELECT 1 FROM json_each(p.tags) AS t WHERE t.value = :tag)",
-    "error": "instr(j.error, :error) > 0",
+    "error": "instr(lower(j.error), lower(:error)) > 0",
 }
 _ANY_STATE: Final = "j.state IN (SELECT value FROM json_each(:states))"
 # Few jobs are active among many that wait, and the leases name them.
