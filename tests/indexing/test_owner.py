@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,13 +24,16 @@ from windrow.worker.worker import Worker
 
 
 @pytest.fixture
-def settings(store_url: str, tmp_path: Path) -> Settings:
-    return Settings(database_url=store_url, data_dir=str(tmp_path / "data"))
+def settings(sqlite_template: Path, tmp_path: Path) -> Settings:
+    """On one store: locks and sockets are the same on all."""
+    path = tmp_path / "jobs.db"
+    shutil.copyfile(sqlite_template, path)
+    return Settings(database_url=f"sqlite:///{path}", data_dir=str(tmp_path / "data"))
 
 
 @pytest.fixture
-async def queue(store_url: str) -> AsyncIterator[Queue]:
-    async with Queue.open(store_url) as opened:
+async def queue(settings: Settings) -> AsyncIterator[Queue]:
+    async with Queue.open(settings.database_url) as opened:
         yield opened
 
 
@@ -106,7 +110,7 @@ async def test_lost_index_is_built_again_from_the_documents(
         pass
     index = open_index(settings, "edge")
     for space in await index.spaces():
-        await asyncio.to_thread(_remove, index_folder(settings) / "spaces" / space)
+        await asyncio.to_thread(shutil.rmtree, index_folder(settings) / "spaces" / space)
     await index.close()
     assert await found(settings, "hay") == []
 
@@ -148,9 +152,3 @@ async def test_search_gives_up_on_an_owner_that_does_not_answer(
     monkeypatch.setattr(searching, "PATIENCE_SECONDS", 0.05)
     with owning(index_folder(settings)), pytest.raises(Exception, match="does not answer"):
         await found(settings, "hay")
-
-
-def _remove(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder)
