@@ -62,6 +62,8 @@ $(PEERS): $(STAMP)
 bench: $(PEERS) ## Measure beside the floor and the peers (ARGS='--no-peers --rounds 1' is shorter)
 	$(BIN)/python -m bench $(ARGS)
 	$(BIN)/python -m bench.api
+	$(BIN)/python -m bench.quality
+	$(BIN)/python -m bench.knowledge --chunks 500000
 
 serve: $(STAMP) ## Run the server, with a worker in it
 	$(BIN)/windrow serve

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from tests.index.words import embed
-from windrow.index.home import RRF_K, Filter, Index, Labels, Mode, Point, Query, Space, point_id
+from windrow.index.home import (
+    RRF_K,
+    WEIGHTS,
+    Filter,
+    Index,
+    Labels,
+    Mode,
+    Point,
+    Query,
+    Space,
+    point_id,
+)
 
 
 def content(name: str) -> str:
@@ -187,7 +198,7 @@ async def test_hybrid_is_the_sum_of_reciprocal_ranks_and_says_why(
 
     for hit in hits:
         assert set(hit.ranks) <= {"semantic", "keyword"}
-        expected = sum(1 / (RRF_K + rank) for rank in hit.ranks.values())
+        expected = sum(WEIGHTS[name] / (RRF_K + rank) for name, rank in hit.ranks.items())
         assert hit.score == pytest.approx(expected)
     assert {hit.text for hit in hits[:2]} == {"apple pear", "apple apple"}
     assert set(hits[0].ranks) == {"semantic", "keyword"}

@@ -15,7 +15,10 @@ from typing import Any, Final, Literal, Protocol, get_args
 
 Mode = Literal["hybrid", "semantic", "keyword", "exact"]
 MODES: Final[tuple[str, ...]] = get_args(Mode)
-RRF_K: Final = 60  # how much the first places count more than later ones
+# How much the first places count more than later ones, and each ranking beside the others: with
+# the usual 60 and no weights, both together find less than words alone (docs/search-quality.md).
+RRF_K: Final = 5
+WEIGHTS: Final[Mapping[str, float]] = {"semantic": 0.7, "keyword": 1.0, "exact": 1.0}
 MOST_FETCHED: Final = 10_000  # of one ranking, while looking for what the index cannot filter
 
 
@@ -149,8 +152,9 @@ def fuse(rankings: Mapping[str, Sequence[Hit]], limit: int) -> list[Hit]:
     ranks: dict[str, dict[str, int]] = {}
     found: dict[str, Hit] = {}
     for name, hits in rankings.items():
+        weight = WEIGHTS[name]
         for rank, hit in enumerate(hits, 1):
-            scores[hit.id] = scores.get(hit.id, 0.0) + 1 / (RRF_K + rank)
+            scores[hit.id] = scores.get(hit.id, 0.0) + weight / (RRF_K + rank)
             ranks.setdefault(hit.id, {})[name] = rank
             found[hit.id] = hit
     # Ties in a fixed order, so that the same question has the same answer.

@@ -8,14 +8,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 from windrow.errors import EmbeddingError
 from windrow.index.embed import open_embedder
-from windrow.index.embed.local import MODEL, LocalEmbedder, local_embedder
+from windrow.index.embed.local import MODEL, VOCABULARY, LocalEmbedder, local_embedder
 from windrow.settings import Settings
 
 TEXTS = [
@@ -58,7 +60,11 @@ async def test_vectors_are_those_of_the_library(library: object) -> None:
 
 def test_no_token_reaches_from_one_word_into_the_next() -> None:
     """What taking a text apart at its spaces and lines rests on."""
-    vocabulary = local_embedder()._tokenizer.get_vocab()
+    wheel = find_spec("wordllama")
+    assert wheel is not None
+    assert wheel.submodule_search_locations
+    path = Path(wheel.submodule_search_locations[0]) / VOCABULARY
+    vocabulary = Tokenizer.from_file(str(path)).get_vocab()
 
     assert len(vocabulary) == 32_000
     assert [token for token in vocabulary if re.search("[^▁]▁", token)] == []

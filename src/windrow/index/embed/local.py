@@ -29,7 +29,7 @@ from windrow.index.chunk import without_lone_surrogates
 from windrow.index.embed.unit import to_unit_length
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers.models import Model
 
 MODEL: Final = "wordllama-l2-supercat-256"
 WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
@@ -38,9 +38,10 @@ TENSOR: Final = "embedding.weight"
 BATCH: Final = 256  # texts whose rows are read from the table together
 MOST_WORDS: Final = 100_000  # remembered; about 15 MB
 LONGEST_WORD: Final = 48  # characters; longer ones hardly come again
+FEW_TOKENS: Final = 500
 SHORT: Final = 2000  # characters that are embedded faster than handed to a thread
 SPACE_MARK: Final = "▁"  # how the vocabulary writes a space
-_WORD: Final = re.compile(r" *[^ \n]+|\n| +")
+_WORD: Final = re.compile(r"▁*[^▁\n]+|\n|▁+")
 
 
 class LocalEmbedder:
@@ -50,7 +51,7 @@ class LocalEmbedder:
 
     def __init__(self, folder: Path) -> None:
         self._table = _mapped(folder / WEIGHTS)
-        self._tokenizer = _tokenizer(folder / VOCABULARY)
+        self._vocabulary = _vocabulary(folder / VOCABULARY)
         self._words: dict[str, list[int]] = {}
         self.dimension: int = self._table.shape[1]
 
@@ -73,12 +74,20 @@ class LocalEmbedder:
         tokens = self.tokens(texts)
         ends = np.cumsum([len(ids) for ids in tokens])
         flat = np.fromiter((token for ids in tokens for token in ids), np.int32, int(ends[-1]))
-        # Each row of the table is read and widened once for the whole batch.
-        used, places = np.unique(flat, return_inverse=True)
-        table = self._table[used].astype(np.float32)
+        table, places = self._rows(flat)
         for row, start, end in zip(rows, [0, *ends[:-1]], ends, strict=True):
             if end > start:
                 np.sum(table.take(places[start:end], axis=0), axis=0, out=row)
+
+    def _rows(self, tokens: NDArray[np.int32]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Rows of the table, and which of them each token has. For many tokens each row is read
+        and widened once; for few, as those of a question, that is not worth its while."""
+        if len(tokens) <= FEW_TOKENS:
+            return self._table[tokens].astype(np.float32), np.arange(len(tokens), dtype=np.int32)
+        used = np.flatnonzero(np.bincount(tokens, minlength=len(self._table)))
+        place_of = np.empty(len(self._table), np.int32)
+        place_of[used] = np.arange(len(used))
+        return self._table[used].astype(np.float32), place_of[tokens]
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of each text."""
@@ -90,8 +99,8 @@ class LocalEmbedder:
 
     def _learn(self, words: list[str]) -> dict[str, list[int]]:
         """The tokens of words; those that may come again are remembered."""
-        encoded = self._tokenizer.encode_batch_fast(words, add_special_tokens=False)
-        ids = {word: entry.ids for word, entry in zip(words, encoded, strict=True)}
+        tokenize = self._vocabulary.tokenize  # a third of the time of a whole tokenizer
+        ids = {word: [token.id for token in tokenize(word)] for word in words}
         if len(self._words) + len(ids) > MOST_WORDS:
             self._words = {}  # never emptied: another thread may be reading it
         self._words.update((word, ids[word]) for word in words if len(word) <= LONGEST_WORD)
@@ -109,21 +118,17 @@ def local_embedder() -> LocalEmbedder:
 
 def _words(text: str) -> list[str]:
     """The text taken apart, each word with the spaces before it, as the vocabulary has them."""
-    text = without_lone_surrogates(text).replace(SPACE_MARK, " ")
-    return _WORD.findall(f" {text}") if text else []
+    text = without_lone_surrogates(text)
+    return _WORD.findall(f" {text}".replace(" ", SPACE_MARK)) if text else []
 
 
-def _tokenizer(path: Path) -> Tokenizer:
-    from tokenizers import Tokenizer, normalizers
+def _vocabulary(path: Path) -> Model:
+    from tokenizers import Tokenizer
 
     if not path.is_file():
         raise EmbeddingError(f"{path} is missing: is this another version of wordllama?")
-    tokenizer = Tokenizer.from_file(str(path))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    # Words come with their spaces; only a text's first word is to be given one, by `_words`.
-    tokenizer.normalizer = normalizers.Replace(" ", SPACE_MARK)
-    return tokenizer
+    model: Model = Tokenizer.from_file(str(path)).model
+    return model
 
 
 def _mapped(path: Path) -> NDArray[np.float16]:
