@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -34,7 +35,8 @@ class Client:
         return Client(self._http, key, self.app)
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        return await self._http.request(method, path, json=body, headers=self._headers)
+        content = None if body is None else json.dumps(body)  # what is not ASCII is escaped
+        return await self._http.request(method, path, content=content, headers=self._headers)
 
     async def post(self, path: str, body: Any = None) -> Any:
         """What is answered to a request that must succeed."""
@@ -396,3 +398,54 @@ async def test_lists_are_read_page_by_page(client: Client) -> None:
 
     assert [job["id"] for job in first["jobs"] + second["jobs"]] == ids[::-1]
     assert "next" not in second
+
+
+ODD_JOBS: list[dict[str, Any]] = [
+    {"run_at": "9999-12-31T23:59:59-23:59"},
+    {"run_at": "0001-01-01T00:00:00+23:59"},
+    {"priority": 2**31},
+    {"priority": 2**70},
+    {"payload": "\x00 and \ud800"},
+    {"payload": 10**400},
+    {"headers": {"\x00": "\ud800"}},
+    {"unique": "\x00"},
+    {"group_key": "a"},
+    {"delay": 1e308},
+    {"delay": 100 * 366 * 86_400},
+    {"retention": 1e308},
+    {"tags": ["\ud800"]},
+    {"limits": [""] * 9},
+    {"id": "{01999999-0000-7000-8000-000000000000}"},
+    {"queue": "a" * 256},
+]
+
+
+@pytest.mark.parametrize("odd", ODD_JOBS, ids=lambda odd: "-".join(odd))
+async def test_odd_values_are_taken_or_refused_and_nothing_breaks(client: Client, odd: Any) -> None:
+    answer = await client.ask("POST", "/queue/jobs", {"kind": "odd", **odd})
+
+    assert answer.status_code in (200, 400), answer.text
+    if answer.status_code == 200:
+        await client.get("/queue/jobs")
+        assert (await client.job(answer.json()["job"]["id"]))["kind"] == "odd"
+
+
+async def test_odd_reports_are_taken_or_refused_and_nothing_breaks(client: Client) -> None:
+    job_id = await client.enqueue()
+    [job] = await client.claim()
+    path, lease = f"/queue/jobs/{job_id}", job["lease"]
+    reports: list[tuple[str, dict[str, Any]]] = [
+        ("progress", {"percent": 1e308, "message": "\x00\ud800"}),
+        ("progress", {"percent": -5, "counters": {"a": 2**62, "\x00": -1}}),
+        ("progress", {"counters": {"a": 2**63}}),
+        ("snooze", {"seconds": -1}),
+        ("snooze", {"seconds": 1e308}),
+        ("fail", {"error": "\x00\ud800", "retry_in": -1}),
+        ("complete", {"then": [{"kind": ""}]}),
+        ("complete", {"result": "\ud800"}),
+        ("complete", {"result": "\x00"}),
+    ]
+    for verb, report in reports:
+        answer = await client.ask("POST", f"{path}/{verb}", {"lease": lease, **report})
+        assert answer.status_code in (200, 400), (verb, report, answer.text)
+    assert (await client.job(job_id))["state"] == "completed"

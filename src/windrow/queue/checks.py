@@ -10,7 +10,7 @@ import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final, get_args
 
@@ -189,7 +189,10 @@ def check_run_at(job: NewJob) -> datetime | None:
         raise InvalidJob("give either run_at or delay, not both")
     if not isinstance(job.run_at, datetime) or job.run_at.tzinfo is None:
         raise InvalidJob(f"run_at must be a datetime with a time zone, not {job.run_at!r}")
-    return job.run_at
+    try:
+        return job.run_at.astimezone(UTC)
+    except OverflowError:  # the last hours of the calendar, or the first, in another zone
+        raise InvalidJob(f"run_at is no time that can be kept: {job.run_at}") from None
 
 
 def check_unique(job: NewJob) -> str | None:

@@ -1,0 +1,117 @@
+"""Requests that are made up by the OpenAPI document, and by breaking it, are never an error of the
+server's own (N10). `make chaos` makes up many more."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import schemathesis
+import uvicorn
+from fastapi import FastAPI
+from hypothesis import HealthCheck
+from schemathesis.core.result import Ok
+
+from windrow import Queue
+from windrow.api.app import create_app
+from windrow.api.firecrawl import map as mapping
+from windrow.api.firecrawl import scrape
+from windrow.api.queue import jobs, runs
+from windrow.settings import Settings
+
+FEW, MANY = 4, 250
+STREAMS = {"/events"}  # they do not end
+MODES = [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE]
+
+
+class Live:
+    """The application on a port of its own, in a thread; without a worker, nothing waited for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._database = f"sqlite:///{folder / 'jobs.db'}"
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self.app: FastAPI
+        self.url = ""
+
+    def __enter__(self) -> Live:
+        self._thread.start()
+        assert self._started.wait(60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join(60)
+
+    async def _serve(self) -> None:
+        async with Queue.open(self._database) as queue:
+            self.app = create_app(queue, Settings())
+            self.app.state.is_stopping = True  # so that those who wait are answered at once
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+                config = uvicorn.Config(self.app, lifespan="off", log_config=None, access_log=False)
+                self._server = uvicorn.Server(config)
+                self._started.set()
+                await self._server.serve(sockets=[listener])
+
+
+@pytest.fixture
+def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+    for module, name in (
+        (scrape, "WAIT_SECONDS"),
+        (mapping, "WAIT_SECONDS"),
+        (jobs, "LOOK_SECONDS"),
+        (runs, "LOOK_SECONDS"),
+    ):
+        monkeypatch.setattr(module, name, 0.01)
+    with Live(tmp_path) as live:
+        yield live
+
+
+def test_n10_no_request_is_an_error_of_the_servers_own(live: Live) -> None:
+    assert ask_everything(live, FEW) >= 40
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(1800)
+def test_n10_no_request_of_very_many_is_an_error_of_the_servers_own(live: Live) -> None:
+    assert ask_everything(live, MANY) >= 40
+
+
+def ask_everything(live: Live, examples: int) -> int:
+    """Ask each endpoint so many things; how many endpoints there were."""
+    schema = schemathesis.openapi.from_dict(live.app.openapi())
+    found = list(schema.get_all_operations())
+    operations = [one.ok() for one in found if isinstance(one, Ok)]
+    assert len(operations) == len(found), "a part of the document is wrong"
+    asked = [one for one in operations if one.path not in STREAMS]
+    for operation in asked:
+        ask(live, operation, examples)
+    return len(asked)
+
+
+def ask(live: Live, operation: Any, examples: int) -> None:
+    strategies = [operation.as_strategy(generation_mode=mode) for mode in MODES]
+
+    @hypothesis.given(case=hypothesis.strategies.one_of(strategies))
+    @hypothesis.settings(
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    def check(case: Any) -> None:
+        answer = case.call(base_url=live.url, timeout=30)
+        if answer.status_code < 500 or operation.path == "/health":
+            return
+        code = answer.json()["code"]
+        assert code.startswith("SCRAPE_"), f"{case.as_curl_command()}: {answer.text}"
+
+    check()
