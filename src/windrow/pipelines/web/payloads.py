@@ -119,7 +119,9 @@ def finish_job(payload: CrawlPayload | BatchPayload, tenant: str | None) -> NewJ
     finish = FinishPayload(
         crawl_id=payload.crawl_id, feed=payload.feed, has_webhook=payload.webhook is not None
     )
-    return NewJob(FINISH, msgspec.to_builtins(finish), queue=QUEUE, tenant=tenant)
+    # Whoever waits for a source waits for this too.
+    tags = () if payload.feed is None else (f"source:{payload.feed.source}",)
+    return NewJob(FINISH, msgspec.to_builtins(finish), queue=QUEUE, tenant=tenant, tags=tags)
 
 
 def to_json(payload: msgspec.Struct) -> dict[str, Any]:
