@@ -50,7 +50,7 @@ async def feed_page(
     if status >= 400 or not text.strip():
         return []  # what was there before is better than this
     row, content = _row(job, payload, feed, scraped, uri, text, before)
-    await store.put_documents([row], [] if content is None else [content])
+    await store.put_documents([row], [content])
     if before is not None and before.is_searchable and before.content == row.pending:
         return []
     return write_jobs([row.pending or ""], tenant=job.tenant, priority=job.priority)
@@ -101,7 +101,7 @@ def _row(
     uri: str,
     text: str,
     before: DocumentInfo | None,
-) -> tuple[DocumentRow, ContentRow | None]:
+) -> tuple[DocumentRow, ContentRow]:
     metadata = scraped.document.metadata
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     id = before.id if before else new_id()
@@ -124,8 +124,8 @@ def _row(
         size=len(text.encode("utf-8", "replace")),
         dated_at=_dated(metadata.modified_time or metadata.published_time),
     )
-    content = None if shared else ContentRow(pending, job.tenant, feed.collection, text)
-    return row, content
+    # Given also where it is likely to be there: it may have been let go of meanwhile.
+    return row, ContentRow(pending, job.tenant, feed.collection, text)
 
 
 def _dated(said: str | None) -> datetime | None:
