@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.indexing.helpers import Library
-from windrow.errors import IndexUnavailable, InvalidSearch
+from windrow.errors import EmbeddingRefused, IndexUnavailable, InvalidSearch
 from windrow.index.home import Space
 from windrow.pipelines.index.context import space_of
 from windrow.pipelines.index.tidying import write_job
@@ -175,3 +177,27 @@ async def test_reranker_puts_what_was_found_in_another_order(library: Library) -
     answer = await library.search("apple", rerank=True)
     assert [one.uri for one in answer.results] == ["b.md", "a.md"]
     assert answer.is_reranked
+
+
+async def test_text_that_the_embedder_does_not_take_fails_its_own_job_only(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = library.embedders["words"]
+    embed = words.embed
+
+    async def picky(texts: Sequence[str], *, query: bool = False) -> object:
+        if bad := [place for place, text in enumerate(texts) if "poison" in text]:
+            raise EmbeddingRefused(bad, "too long")
+        return await embed(texts, query=query)
+
+    monkeypatch.setattr(words, "embed", picky)
+    for number in range(5):
+        await library.put(f"{number}.md", "poison" if number == 3 else f"apple {number}")
+
+    await library.work()
+
+    assert sorted(await library.found("apple", mode="keyword")) == ["0.md", "1.md", "2.md", "4.md"]
+    jobs = await library.queue.list(kind="index.write")
+    failed = [job for job in jobs if job.state is JobState.FAILED]
+    assert len(failed) == 1
+    assert "too long" in str((await library.queue.get(failed[0].id)).error)

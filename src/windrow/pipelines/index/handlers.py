@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from windrow.errors import EmbeddingRefused
 from windrow.pipelines.index.building import build, switch
 from windrow.pipelines.index.context import Indexing
 from windrow.pipelines.index.payloads import (
@@ -19,7 +21,7 @@ from windrow.pipelines.index.payloads import (
 from windrow.pipelines.index.tidying import tidy
 from windrow.pipelines.index.writing import write
 from windrow.queue.job import Job
-from windrow.queue.outcome import Done
+from windrow.queue.outcome import Done, Fail
 from windrow.worker.registry import Handler, handler
 
 BATCH: Final = 64  # contents that are embedded and written together
@@ -38,8 +40,8 @@ def index_handlers(indexing: Indexing) -> list[Handler]:
         max_attempts=ATTEMPTS,
         backoff=BACKOFF,
     )
-    async def write_(jobs: list[Job], payloads: list[WritePayload]) -> list[Done]:
-        return await write(indexing, payloads)
+    async def write_(jobs: list[Job], payloads: list[WritePayload]) -> list[Done | Fail]:
+        return await _write_what_is_taken(indexing, payloads)
 
     @handler(TIDY, queue=QUEUE, max_attempts=ATTEMPTS, backoff=BACKOFF)
     async def tidy_(job: Job) -> Done:
@@ -66,3 +68,17 @@ def index_handlers(indexing: Indexing) -> list[Handler]:
         return await switch(indexing, payload)
 
     return [write_, tidy_, build_, switch_]
+
+
+async def _write_what_is_taken(
+    indexing: Indexing, payloads: Sequence[WritePayload]
+) -> list[Done | Fail]:
+    """One text that the embedder does not take fails its own job, not those beside it."""
+    try:
+        return [*await write(indexing, payloads)]
+    except EmbeddingRefused as error:
+        if len(payloads) == 1:
+            return [Fail(error)]
+    middle = len(payloads) // 2
+    first = await _write_what_is_taken(indexing, payloads[:middle])
+    return first + await _write_what_is_taken(indexing, payloads[middle:])
