@@ -7,8 +7,10 @@ import json
 import asyncpg
 import pytest
 
+from tests.conformance.test_documents import document
 from tests.tenancy.conftest import Tenancy
 from windrow import NewJob, Queue
+from windrow.queue.documents import SourceRow
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.postgres.gating import ENQUEUING, TENANT, function_name
@@ -19,6 +21,7 @@ DENIED = asyncpg.InsufficientPrivilegeError
 TABLES_OF_A_TENANT = (
     *("job", "job_live", "job_finished", "job_payload", "job_error", "job_progress", "job_step"),
     *("job_group", "group_note", "event", "blob"),
+    *("collection", "source", "document", "content"),
 )
 
 
@@ -61,6 +64,10 @@ async def theirs(tenancy: Tenancy, globex: Queue, worker: Queue) -> list[str]:
             "INSERT INTO windrow.group_note (group_id, subject, text) VALUES ($1, 'of', 'theirs')"
         )
         await owner.execute(note, group.id)
+    row, content = document(tenant="globex")
+    await globex.store.ensure_collection("globex", "docs", "model", 4)
+    await globex.store.put_sources([SourceRow("globex", "s1", "docs", "note", "n")])
+    await globex.store.put_documents([row], [content])
     running = await globex.enqueue("work", {"secret": 3}, group=group.id)
     await worker.claim()
     waiting = await globex.enqueue("work", {"secret": 4}, unique="key", limits=["key"])

@@ -229,7 +229,7 @@ def test_jobs_to_be_moved_are_read_in_the_order_of_their_rows(database: sqlite3.
     ("name", "index"),
     [
         ("find_kin", "windrow_job_live_group (group_id=?)"),
-        ("find_kin", "windrow_job_finished_group (group_id=?)"),
+        ("find_kin", "windrow_job_finished_ended (group_id=?)"),
         ("find_relatives", "windrow_job_live_group (group_id=?)"),
         ("find_relatives", "windrow_job_live_id (id=?)"),
         ("find_known", "windrow_job_finished_id (id=?)"),
