@@ -64,7 +64,7 @@ PINNED: dict[str, tuple[str, list[Any], str]] = {
     "clean failed": (nuq.CLEAN_FAILED, [], "queue_case_created_at_idx"),
     "promote": (nuq.PROMOTE, [ID], "job_live_pkey"),
     "job": (nuq.JOB, [ID], "job_live_pkey"),
-    "pages": (nuq.PAGES, [ID], "group_id_id_idx"),
+    "pages": (nuq.PAGES, [ID], "group_id_finished_at_id_idx"),
     "stats": (nuq.STATS, [ID], "job_live_group"),
     "progress": (nuq.PROGRESS, [ID], "job_live_group"),
 }
