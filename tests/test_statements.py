@@ -21,6 +21,7 @@ ONLY: dict[str, dict[str, str]] = {
                 *("remove_jobs", "remove_finished", "release_leases", "find_expired"),
                 *("drop_expired_leases", "delete_payloads", "delete_errors", "delete_progress"),
                 *("add_results", "delete_results", "add_to_groups", "close_group", "cancel_group"),
+                "close_runs",
                 *("unset_roots", "end_groups", "find_editable", "delete_group_notes"),
             ],
             "part of a larger statement there: SQLite can change only one table in each",

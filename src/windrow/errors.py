@@ -3,6 +3,7 @@
     WindrowError
     ├─ ConfigError
     │  └─ MissingExtra(extra)
+    ├─ QuotaExceeded(left, wanted, until) a tenant has used what it may use for now
     ├─ RateLimited(key, retry_after) *    somebody else's limit, not one of ours
     ├─ DeliveryFailed(origin)             a webhook was not taken; transient or not
     ├─ IngestError(code)
@@ -66,6 +67,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 
@@ -333,6 +335,19 @@ class ResultTooLarge(InvalidJob):
 
 class InvalidSchedule(InvalidJob):
     """The schedule is not valid, so nothing was written."""
+
+
+class QuotaExceeded(WindrowError):
+    """A tenant has used what it may use in this period, or would with this."""
+
+    def __init__(self, left: int, wanted: int, until: datetime) -> None:
+        self.left = left
+        self.wanted = wanted
+        self.until = until
+        super().__init__(
+            f"Insufficient credits to perform this request: it takes {wanted}, and {left} are left "
+            f"until {until.isoformat()}"
+        )
 
 
 class QueueFull(QueueError):

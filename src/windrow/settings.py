@@ -105,6 +105,11 @@ class Settings:
         "spaces or commas between; a key alone is an admin's of all tenants",
         is_secret=True,
     )
+    api_quotas: str = _setting(
+        "",
+        "What tenants may use of the HTTP API, a credit for each page: tenant=credits or "
+        "tenant=credits/day (else a month), with spaces or commas between",
+    )
     api_requests_per_minute: int = _setting(
         0, "How often each key may ask the HTTP API, in each server; 0: any number of times"
     )

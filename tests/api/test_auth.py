@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -209,3 +210,31 @@ def test_a_key_that_is_not_understood_is_not_shown(text: str) -> None:
         parse_keys(text)
 
     assert "very-secret" not in str(refused.value)
+
+
+async def test_a6_a_tenant_that_has_used_its_quota_is_answered_with_402(tmp_path: Path) -> None:
+    async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
+        settings = Settings(api_keys="a=acme z=zeta", api_quotas="acme=1/day")
+        transport = httpx.ASGITransport(create_app(queue, settings), client=("192.0.2.1", 1))
+
+        async def ask(key: str, method: str, path: str, **given: Any) -> httpx.Response:
+            headers = {"Authorization": f"Bearer {key}"}
+            async with httpx.AsyncClient(transport=transport, base_url="http://a.test") as client:
+                return await client.request(method, path, headers=headers, **given)
+
+        file = {"file": ("a.txt", b"text", "text/plain")}
+        for key, expected in (("a", 200), ("a", 402), ("z", 200), ("z", 200)):
+            parsed = await ask(key, "POST", "/v2/parse", files=file)
+            assert parsed.status_code == expected, parsed.text
+        refused = await ask("a", "POST", "/v2/crawl", json={"url": "http://example.org"})
+        batch = await ask("a", "POST", "/v2/batch/scrape", json={"urls": ["http://example.org"]})
+        own = (await ask("a", "GET", "/v2/team/credit-usage")).json()["data"]
+        others = (await ask("z", "GET", "/v2/team/token-usage")).json()["data"]
+        assert await queue.list() == []
+
+    assert (refused.status_code, batch.status_code) == (402, 402)
+    assert refused.json()["code"] == "INSUFFICIENT_CREDITS"
+    assert refused.json()["error"].startswith("Insufficient credits to perform this request")
+    assert (own["remainingCredits"], own["planCredits"]) == (0, 1)
+    assert own["billingPeriodStart"] < own["billingPeriodEnd"]
+    assert (others["remainingTokens"], others["billingPeriodStart"]) == (2**31 - 1, None)

@@ -31,6 +31,20 @@ def test_a_role_that_there_is_not_is_refused(windrow: Windrow) -> None:
     assert "there are read, write, admin" in refused.stderr
 
 
+def test_a_quota_is_its_tenants_and_can_be_changed(windrow: Windrow, read: Read) -> None:
+    assert windrow("keys", "create", "lost", "--quota", "5").returncode == 2
+    read("keys", "create", "robot", "--tenant", "acme", "--quota", "5", "--per", "day")
+    assert read("keys", "list")[0]["quota"] == "5/day"
+
+    assert "acme may use 7" in windrow("keys", "quota", "acme", "7").stdout
+    assert "7/month" in windrow("keys", "list").stdout
+    assert windrow("keys", "quota", "acme", "7", "--per", "year").returncode == 2
+    assert windrow("keys", "quota", "acme").returncode == 2
+
+    assert read("keys", "quota", "acme", "--none")["was_there"] is True
+    assert read("keys", "list")[0]["quota"] is None
+
+
 def known(url: str) -> dict[str, Identity]:
     """Whom a server on this database would know."""
 

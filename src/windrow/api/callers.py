@@ -20,6 +20,7 @@ from starlette.requests import HTTPConnection
 from windrow.api.errors import ApiError
 from windrow.api.rates import RateLimit
 from windrow.queue.queue import Queue
+from windrow.queue.usage import QuotaRow
 from windrow.services.keys import Identity, KeyRing, Role, hash_key
 from windrow.services.tenant_queue import TenantQueue
 
@@ -38,6 +39,10 @@ class Caller:
     @property
     def tenant(self) -> str | None:
         return self.identity.tenant
+
+    @property
+    def quota(self) -> QuotaRow | None:
+        return self.identity.quota
 
     @property
     def jobs(self) -> TenantQueue:

@@ -17,7 +17,8 @@ stream of its own database, and what is moved is no news to those who follow eit
 installed where they are wanted; their jobs are jobs and move, without the number that one had in
 its queue: the dialect that is there counts on its own. Credentials stay: they are sealed with a key
 that the other side may not have. So do keys of the HTTP API: who may use the other server is said
-there. So do pages of earlier scrapes: they can be fetched again, and
+there. So do quotas of tenants and what was used of them: a period is counted where its requests
+came in. So do pages of earlier scrapes: they can be fetched again, and
 changes are told from the first version that is fetched there. So do collections, sources and
 documents, whose index is beside the database that they are in: they are ingested again there.
 """

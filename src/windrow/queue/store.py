@@ -103,6 +103,7 @@ from windrow.queue.records import (
     WorkerInfo,
     WorkerRow,
 )
+from windrow.queue.usage import UsageStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -790,6 +791,7 @@ class Store(
     WorkerStore,
     CredentialStore,
     ApiKeyStore,
+    UsageStore,
     EventStore,
     Maintenance,
     Protocol,

@@ -9,14 +9,16 @@ import hashlib
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 from windrow.errors import ConfigError
 from windrow.queue.checks import check_name
 from windrow.queue.queue import Queue
 from windrow.queue.records import ApiKeyInfo, ApiKeyRow
+from windrow.queue.usage import QuotaRow
 from windrow.services.jobs import open_queue
+from windrow.services.quotas import make_quota, read_quotas
 from windrow.settings import Settings
 
 Role = Literal["read", "write", "admin"]
@@ -32,6 +34,7 @@ class Identity:
 
     tenant: str | None
     role: Role
+    quota: QuotaRow | None = None  # of the tenant, if it has one
 
     def may(self, role: Role) -> bool:
         return ROLES.index(self.role) >= ROLES.index(role)
@@ -48,6 +51,7 @@ class KeyRing:
 
     def __init__(self, queue: Queue, settings: Settings) -> None:
         self._queue = queue
+        self._settings = settings
         self._configured = parse_keys(settings.api_keys)
         self._known: dict[str, Identity] = {}
         self._until = 0.0
@@ -59,22 +63,38 @@ class KeyRing:
                 info.hash: Identity(info.tenant, _role(info.role))
                 for info in await self._queue.store.list_api_keys()
             }
-            self._known = stored | self._configured
+            quotas = await read_quotas(self._queue, self._settings)
+            self._known = {
+                hashed: replace(identity, quota=quotas.get(identity.tenant or ""))
+                for hashed, identity in (stored | self._configured).items()
+            }
             self._until = time.monotonic() + KEPT_SECONDS
         return self._known
 
 
 async def create_key(
-    settings: Settings, name: str, *, tenant: str | None = None, role: str = "write"
+    settings: Settings,
+    name: str,
+    *,
+    tenant: str | None = None,
+    role: str = "write",
+    quota: int | None = None,
+    per: str = "month",
 ) -> str:
-    """Make a key; it is told here, once, and never again. Without a tenant it is one of all."""
+    """Make a key; it is told here, once, and never again. Without a tenant it is one of all. A
+    `quota` is its tenant's from now on, whatever key it comes with."""
     row_name = check_name(name, "name of the key")
     owner = None if tenant is None else check_name(tenant, "tenant")
+    if quota is not None and owner is None:
+        raise ConfigError("a quota is a tenant's: say whose key this is")
+    granted = [] if quota is None else [make_quota(owner or "", quota, per)]
     key = f"wr-{secrets.token_urlsafe(32)}"
     row = ApiKeyRow(row_name, hash_key(key), owner, _role(role))
     async with open_queue(settings) as queue:
         if not await queue.store.insert_api_key(row):
             raise ConfigError(f"there is a key {row_name!r} already; revoke it first")
+        if granted:
+            await queue.store.put_quotas(granted)
     return key
 
 

@@ -50,6 +50,7 @@ async def start(
         max_concurrency=take(options, "maxConcurrency", int),
         append_to=None if append_to is None else plain_id(append_to),
         tenant=caller.tenant,
+        quota=caller.quota,
         idempotency_key=x_idempotency_key,
         webhook=webhook,
         scrape_options=options,

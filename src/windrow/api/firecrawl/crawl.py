@@ -52,6 +52,7 @@ async def start(
         pages,
         webhook=webhook,
         tenant=caller.tenant,
+        quota=caller.quota,
         idempotency_key=x_idempotency_key,
     )
     body = {"success": True, "id": crawl_id, "url": CRAWLS.url(request, crawl_id)}

@@ -52,7 +52,7 @@ async def start(request: Request, caller: Writer) -> Response:
         raise bad_request(f"Unrecognized key in body: `{name}`")
     settings = request.app.state.settings
     extract_id, invalid = await start_extract(
-        caller.queue, settings, urls, tenant=caller.tenant, **wanted
+        caller.queue, settings, urls, tenant=caller.tenant, quota=caller.quota, **wanted
     )
     said: dict[str, Any] = {"success": True, "id": extract_id}
     return answer({**said, "invalidURLs": list(invalid)} if invalid else said)

@@ -30,7 +30,9 @@ async def map_site(request: Request, caller: Writer) -> Response:
         options.pop(name, None)
     if options.pop("ignoreCache", False):
         options["useIndex"] = False
-    job = await start_map(caller.queue, take_url(options), options, tenant=caller.tenant)
+    job = await start_map(
+        caller.queue, take_url(options), options, tenant=caller.tenant, quota=caller.quota
+    )
     seconds = options["timeout"] / 1000 if "timeout" in options else WAIT_SECONDS
     try:
         ended = await wait_or_cancel(caller.queue, job.id, timeout=seconds)

@@ -16,6 +16,7 @@ from windrow.api.callers import Writer
 from windrow.api.errors import bad_request
 from windrow.queue.ids import new_id
 from windrow.services.parsing import parse_file
+from windrow.services.quotas import count_one, take_budget
 
 router = APIRouter(tags=["parse"])
 
@@ -46,6 +47,7 @@ async def parse(request: Request, caller: Writer) -> Response:
         file = form.get("file")
         if not isinstance(file, UploadFile):
             raise bad_request("file: Required, as a file of multipart/form-data")
+        budget = await take_budget(caller.queue, caller.quota)
         document = await parse_file(
             request.app.state.settings,
             file.filename or "upload",
@@ -55,6 +57,7 @@ async def parse(request: Request, caller: Writer) -> Response:
         )
     finally:
         await form.close()
+    await count_one(caller.queue, caller.quota, budget)
     document.metadata.scrape_id = new_id()
     return answer({"success": True, "data": document.to_wire()})
 

@@ -27,7 +27,9 @@ WAIT_SECONDS: Final = 300.0
 async def scrape(request: Request, caller: Writer) -> Response:
     """One page as a document."""
     options = await read_body(request)
-    job = await start_scrape(caller.queue, take_url(options), options, tenant=caller.tenant)
+    job = await start_scrape(
+        caller.queue, take_url(options), options, tenant=caller.tenant, quota=caller.quota
+    )
     seconds = options["timeout"] / 1000 if "timeout" in options else WAIT_SECONDS
     try:
         return _answer_page(await wait_or_cancel(caller.queue, job.id, timeout=seconds))

@@ -1,4 +1,4 @@
-"""What a team has in the queue and may use. Nothing is billed here: credits do not run out."""
+"""What a team has in the queue and may use. A team without a quota may use what it likes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from windrow.api.answers import answer
-from windrow.api.callers import Reader
+from windrow.api.callers import Caller, Reader
+from windrow.services.quotas import MOST, read_usage
 from windrow.services.team import get_queue_use
 
 router = APIRouter(tags=["team"])
 
-# Clients want an integer.
-UNLIMITED: Final = 2**31 - 1
+UNLIMITED: Final = MOST
 
 
 @router.get("/v2/team/queue-status")
@@ -41,12 +41,12 @@ async def get_concurrency(caller: Reader) -> Response:
 
 @router.get("/v2/team/credit-usage")
 async def get_credit_usage(caller: Reader) -> Response:
-    return _answer_usage("Credits")
+    return await _answer_usage(caller, "Credits")
 
 
 @router.get("/v2/team/token-usage")
 async def get_token_usage(caller: Reader) -> Response:
-    return _answer_usage("Tokens")
+    return await _answer_usage(caller, "Tokens")
 
 
 @router.get("/v2/team/credit-usage/historical")
@@ -55,11 +55,12 @@ async def get_historical_usage(caller: Reader) -> Response:
     return answer({"success": True, "periods": []})
 
 
-def _answer_usage(what: str) -> Response:
+async def _answer_usage(caller: Caller, what: str) -> Response:
+    usage = None if caller.quota is None else await read_usage(caller.queue, caller.quota)
     data = {
-        f"remaining{what}": UNLIMITED,
-        f"plan{what}": UNLIMITED,
-        "billingPeriodStart": None,
-        "billingPeriodEnd": None,
+        f"remaining{what}": UNLIMITED if usage is None else usage.left,
+        f"plan{what}": UNLIMITED if usage is None else usage.credits,
+        "billingPeriodStart": None if usage is None else usage.start,
+        "billingPeriodEnd": None if usage is None else usage.end,
     }
     return answer({"success": True, "data": data})

@@ -8,6 +8,7 @@ from windrow.errors import GroupEnded
 from windrow.ingest.web.urls import place_of
 from windrow.pipelines.web.context import Web
 from windrow.pipelines.web.limiting import limit_keys, set_crawl_limit
+from windrow.pipelines.web.paying import open_run
 from windrow.pipelines.web.payloads import (
     FOUND_PRIORITY,
     LISTED_PRIORITY,
@@ -30,6 +31,7 @@ CHUNK: Final = 1000
 async def start_batch(web: Web, job: Job, payload: BatchPayload) -> Done:
     if payload.webhook is not None:
         await open_deliveries(web.queue, payload.crawl_id, job.tenant)
+    await open_run(web, job, payload)
     await web.queue.create_group(
         id=payload.crawl_id,
         root=job,

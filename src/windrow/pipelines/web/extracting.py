@@ -11,6 +11,7 @@ from windrow.errors import EnrichError, ScrapeFailed
 from windrow.ingest.enrich.asking import MISSING
 from windrow.ingest.options import ScrapeOptions
 from windrow.pipelines.web.context import Web
+from windrow.pipelines.web.paying import pay
 from windrow.pipelines.web.payloads import ExtractPayload
 from windrow.pipelines.web.scraping import scrape, scrape_failures
 from windrow.queue.job import Job
@@ -35,6 +36,7 @@ async def extract(web: Web, job: Job, payload: ExtractPayload) -> Done:
         raise EnrichError(f"none of the pages could be had: {next(iter(errors.values()))}")
     with scrape_failures():
         data = await _fill(web, payload, pages)
+    await pay(web, job, payload.budget, len(pages))
     return Done({"data": data, "sources": list(pages), "errors": errors})
 
 

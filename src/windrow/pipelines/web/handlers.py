@@ -118,6 +118,8 @@ def make_handlers(web: Web) -> list[Handler]:
     @handler(FINISH, queue=QUEUE)
     async def finish(job: Job, payload: FinishPayload) -> None:
         await web.queue.remove_limit(crawl_key(payload.crawl_id))
+        if payload.is_paid:
+            await web.queue.store.settle_runs([payload.crawl_id])
         if payload.feed is not None:
             await end_feed(web.queue, job, payload.crawl_id, payload.feed)
         if payload.has_webhook:

@@ -18,6 +18,7 @@ from windrow.ingest.web.scope import Scope
 from windrow.pipelines.web.context import Web, scope_of
 from windrow.pipelines.web.frontier import choose, page_jobs
 from windrow.pipelines.web.limiting import set_crawl_limit
+from windrow.pipelines.web.paying import open_run, within_budget
 from windrow.pipelines.web.payloads import (
     FOUND_PRIORITY,
     LISTED_PRIORITY,
@@ -36,10 +37,12 @@ UNREACHABLE: Final = "SCRAPE_ROBOTS_UNREACHABLE"
 
 
 async def start_crawl(web: Web, job: Job, payload: CrawlPayload) -> Done:
+    payload = within_budget(payload)
     scope = _scope(payload)
     robots = await _robots(web, scope, await web.credentials_of(job.tenant))
     if payload.webhook is not None:
         await open_deliveries(web.queue, payload.crawl_id, job.tenant)
+    await open_run(web, job, payload)
     await web.queue.create_group(
         id=payload.crawl_id,
         root=job,

@@ -18,6 +18,7 @@ from windrow.ingest.web.robots import ALLOWS_ALL
 from windrow.ingest.web.scope import CrawlOptions, Scope, Verdict, explain
 from windrow.pipelines.web.context import Web
 from windrow.pipelines.web.knowing import known_urls
+from windrow.pipelines.web.paying import pay
 from windrow.pipelines.web.payloads import MapPayload
 from windrow.pipelines.web.scraping import scrape
 from windrow.queue.job import Job
@@ -73,7 +74,9 @@ class MapOptions(
 
 async def map_site(web: Web, job: Job, payload: MapPayload) -> Done:
     options = MapOptions.parse(payload.options)
-    return Done({"links": await find_links(web, job, payload.url, options)})
+    links = await find_links(web, job, payload.url, options)
+    await pay(web, job, payload.budget)
+    return Done({"links": links})
 
 
 async def find_links(web: Web, job: Job, url: str, options: MapOptions) -> list[str]:

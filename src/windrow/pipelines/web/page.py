@@ -13,6 +13,7 @@ from windrow.pipelines.web.context import Web, scope_of
 from windrow.pipelines.web.feeding import feed_page
 from windrow.pipelines.web.frontier import choose, page_jobs
 from windrow.pipelines.web.keeping import Kept, is_asked_for
+from windrow.pipelines.web.paying import pay
 from windrow.pipelines.web.payloads import RACED, PagePayload
 from windrow.pipelines.web.scraping import (
     Scraped,
@@ -39,6 +40,7 @@ async def scrape_page(web: Web, job: Job, payload: PagePayload) -> Done:
         then = await _find_pages(web, job, payload, scraped)
     if payload.feed is not None:
         then += await feed_page(web.queue.store, job, payload, payload.feed, scraped)
+    await pay(web, job, payload.budget)
     return Done(wire, then=[*then, *tell_of(job, payload)])
 
 

@@ -3,6 +3,7 @@ written for these find ours."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
@@ -42,12 +43,20 @@ class FeedPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     tags: tuple[str, ...] = ()
 
 
+class BudgetPayload(msgspec.Struct, frozen=True, kw_only=True):
+    """What of its tenant's quota something may use, and of which period."""
+
+    period: datetime
+    credits: int
+
+
 class _Payload(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     team_id: str = msgspec.field(default_factory=lambda: NO_TEAM)
     scrape_options: ScrapeOptions = msgspec.field(
         default_factory=ScrapeOptions, name="scrapeOptions"
     )
     feed: FeedPayload | None = None
+    budget: BudgetPayload | None = None  # of one that is paid for by itself, not page by page
 
 
 class PagePayload(_Payload, frozen=True, kw_only=True):
@@ -93,6 +102,7 @@ class MapPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     team_id: str = msgspec.field(default_factory=lambda: NO_TEAM)
     mode: Literal["map"] = msgspec.field(default_factory=lambda: "map")
     options: dict[str, Any] = {}
+    budget: BudgetPayload | None = None
 
 
 class ExtractPayload(_Payload, frozen=True, kw_only=True):
@@ -112,12 +122,16 @@ class FinishPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     crawl_id: str
     feed: FeedPayload | None = None
     has_webhook: bool = False
+    is_paid: bool = False  # out of its tenant's quota
 
 
 def finish_job(payload: CrawlPayload | BatchPayload, tenant: str | None) -> NewJob:
     """What is to be done when the last page of a crawl or batch has ended."""
     finish = FinishPayload(
-        crawl_id=payload.crawl_id, feed=payload.feed, has_webhook=payload.webhook is not None
+        crawl_id=payload.crawl_id,
+        feed=payload.feed,
+        has_webhook=payload.webhook is not None,
+        is_paid=payload.budget is not None,
     )
     # Whoever waits for a source waits for this too.
     tags = () if payload.feed is None else (f"source:{payload.feed.source}",)

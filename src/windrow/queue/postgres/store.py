@@ -4,7 +4,7 @@
 - `looking` · `changing` · `grouping` · `limiting`: jobs, queues, groups and limits from outside
 - `scheduling` · `leading`: jobs that come again and again; who does what only one may do
 - `registering`: which workers are alive; `examining`: whether the database is well
-- `api_keys`: who may use the HTTP API
+- `api_keys`: who may use the HTTP API; `accounting`: how much, and what was used
 - `credentials`: what sites must be shown to let one in
 - `pruning`: what is past its time; `listening`: who sleeps until something happens
 - `paging`: what is kept of web pages; `documenting`: what was ingested and can be found
@@ -24,6 +24,7 @@ from windrow.clock import Clock
 from windrow.errors import GroupEnded, GroupNotFound
 from windrow.queue.job import Job, JobState
 from windrow.queue.notifying import Notifier
+from windrow.queue.postgres.accounting import Accounting
 from windrow.queue.postgres.api_keys import ApiKeys
 from windrow.queue.postgres.bounding import find_bounds, keep_bounds
 from windrow.queue.postgres.changing import Changing
@@ -94,6 +95,7 @@ class PostgresStore(
     Registering,
     Credentials,
     ApiKeys,
+    Accounting,
     Streaming,
     Examining,
     Dialects,

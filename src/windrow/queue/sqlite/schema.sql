@@ -357,6 +357,12 @@ CREATE TABLE windrow_queue (
   is_paused INTEGER NOT NULL DEFAULT 0
 , max_depth INTEGER, on_full TEXT, completed_seconds INTEGER, failed_seconds INTEGER, cancelled_seconds INTEGER) WITHOUT ROWID;
 
+CREATE TABLE windrow_quota (
+  tenant TEXT NOT NULL PRIMARY KEY,
+  credits INTEGER NOT NULL,
+  per TEXT NOT NULL  -- day or month, by UTC
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_schedule (
   name TEXT PRIMARY KEY,
   cron TEXT,
@@ -397,6 +403,22 @@ CREATE TABLE windrow_tally (
   count INTEGER NOT NULL,
   PRIMARY KEY (queue, state)
 ) WITHOUT ROWID;
+
+CREATE TABLE windrow_usage (
+  tenant TEXT NOT NULL,
+  period INTEGER NOT NULL,
+  credits INTEGER NOT NULL,
+  PRIMARY KEY (tenant, period)
+) WITHOUT ROWID;
+
+CREATE TABLE windrow_usage_run (
+  id TEXT NOT NULL PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  period INTEGER NOT NULL,
+  is_open INTEGER NOT NULL DEFAULT 1
+) WITHOUT ROWID;
+
+CREATE INDEX windrow_usage_run_tenant ON windrow_usage_run (tenant, period);
 
 CREATE TABLE windrow_worker (
   id TEXT PRIMARY KEY,

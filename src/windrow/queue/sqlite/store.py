@@ -60,6 +60,7 @@ from windrow.queue.records import (
     WorkerRow,
 )
 from windrow.queue.sqlite import (
+    accounting,
     api_keys,
     bounding,
     changing,
@@ -94,6 +95,7 @@ from windrow.queue.sqlite.transaction import SqliteTransaction
 from windrow.queue.sqlite.watching import watch_of
 from windrow.queue.sqlite.work import PACKAGE, Work, time_now
 from windrow.queue.store import Capabilities, JobTransaction, Store
+from windrow.queue.usage import QuotaRow, RunRow, UsageRow
 
 T = TypeVar("T")
 
@@ -559,6 +561,32 @@ class SqliteStore(DocumentVerbs):
 
     async def delete_api_key(self, name: str) -> bool:
         return await self._write(lambda work: api_keys.delete_api_key(work, name))
+
+    # Quotas
+
+    async def put_quotas(self, rows: Sequence[QuotaRow]) -> None:
+        await self._write(lambda work: accounting.put_quotas(work, rows))
+
+    async def list_quotas(self) -> list[QuotaRow]:
+        return await self._read(accounting.list_quotas)
+
+    async def delete_quotas(self, tenants: Sequence[str]) -> int:
+        return await self._write(lambda work: accounting.delete_quotas(work, tenants))
+
+    async def add_usage(self, rows: Sequence[UsageRow], *, tx: Any = None) -> None:
+        if tx is not None:
+            await tx.execute(*accounting.usage_by_place(rows))
+        else:
+            await self._write(lambda work: accounting.add_usage(work, rows))
+
+    async def get_usage(self, tenant: str, period: datetime) -> int:
+        return await self._read(lambda work: accounting.get_usage(work, tenant, period))
+
+    async def open_runs(self, rows: Sequence[RunRow]) -> None:
+        await self._write(lambda work: accounting.open_runs(work, rows))
+
+    async def settle_runs(self, ids: Sequence[str]) -> None:
+        await self._write(lambda work: accounting.settle_runs(work, ids))
 
     # Credentials
 

@@ -21,6 +21,8 @@ from windrow.pipelines.web.payloads import (
 )
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
+from windrow.queue.usage import QuotaRow
+from windrow.services.quotas import take_budget
 from windrow.services.web.finding import find
 from windrow.services.web.starting import sort_out
 from windrow.settings import Settings
@@ -67,6 +69,7 @@ async def start_extract(
     ignore_invalid: bool = True,
     scrape_options: Mapping[str, Any] | None = None,
     tenant: str | None = None,
+    quota: QuotaRow | None = None,
 ) -> tuple[str, Sequence[str]]:
     """Have what pages say put into a shape; its id, and the URLs that are none."""
     check_model(settings)
@@ -86,6 +89,7 @@ async def start_extract(
         schema=schema,
         system_prompt=system_prompt,
         ignores_invalid=ignore_invalid,
+        budget=await take_budget(queue, quota, len(valid)),
     )
     job = await queue.enqueue(
         EXTRACT, to_json(payload), queue=QUEUE, priority=SINGLE_PRIORITY, tenant=tenant

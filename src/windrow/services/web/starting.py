@@ -48,6 +48,8 @@ from windrow.pipelines.webhooks.webhook import Webhook
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, NewJob
 from windrow.queue.queue import Queue
+from windrow.queue.usage import QuotaRow
+from windrow.services.quotas import take_budget
 from windrow.services.web.finding import find
 
 # A batch is one job, whose payload has an end; longer lists are appended part by part.
@@ -68,12 +70,20 @@ class StartedBatch:
 
 
 async def start_scrape(
-    queue: Queue, url: str, options: Mapping[str, Any] | None = None, *, tenant: str | None = None
+    queue: Queue,
+    url: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    tenant: str | None = None,
+    quota: QuotaRow | None = None,
 ) -> Job:
-    """Have one page scraped; the result of the job is the document."""
+    """Have one page scraped; the result of the job is the document. Raises QuotaExceeded."""
     address = _address(url)
     payload = PagePayload(
-        url=address, scrape_options=ScrapeOptions.parse(options), team_id=tenant or NO_TEAM
+        url=address,
+        scrape_options=ScrapeOptions.parse(options),
+        team_id=tenant or NO_TEAM,
+        budget=await take_budget(queue, quota),
     )
     return await queue.enqueue(
         SCRAPE,
@@ -119,10 +129,12 @@ async def start_crawl(
     *,
     webhook: str | Mapping[str, Any] | None = None,
     tenant: str | None = None,
+    quota: QuotaRow | None = None,
     idempotency_key: str | None = None,
 ) -> str:
-    """Have a site crawled; its id. Raises InvalidOptions, and then nothing is begun. With an
-    `idempotency_key` it is begun once: see `start_batch`."""
+    """Have a site crawled; its id. Raises InvalidOptions and QuotaExceeded, and then nothing is
+    begun; it ends with what is left of a quota. With an `idempotency_key` it is begun once: see
+    `start_batch`."""
     crawl_id = _run_id(CRAWL, idempotency_key, tenant)
     payload = CrawlPayload(
         url=_address(url),
@@ -132,7 +144,7 @@ async def start_crawl(
         scrape_options=ScrapeOptions.parse(scrape_options),
         webhook=None if webhook is None else Webhook.parse(webhook),
     )
-    await _begin(queue, CRAWL, payload, tenant, idempotency_key)
+    await _begin(queue, CRAWL, payload, tenant, quota, idempotency_key)
     return crawl_id
 
 
@@ -145,13 +157,14 @@ async def start_batch(
     ignore_invalid: bool = True,
     append_to: str | None = None,
     tenant: str | None = None,
+    quota: QuotaRow | None = None,
     idempotency_key: str | None = None,
     webhook: str | Mapping[str, Any] | None = None,
 ) -> StartedBatch:
     """Have these pages scraped, or add them to a batch that has not ended (`append_to`), whose
     webhook is told of them, too. With an `idempotency_key` it is begun once for a tenant, as long
     as it is kept: asked for again it is the same batch, and DuplicateJob if something else is asked
-    for."""
+    for. Raises QuotaExceeded if not all of it is left of a quota."""
     valid, invalid = sort_out(urls, ignore_invalid)
     if max_concurrency is not None and max_concurrency < 1:
         raise InvalidOptions(f"maxConcurrency must be at least 1, not {max_concurrency}")
@@ -165,20 +178,28 @@ async def start_batch(
         webhook=None if webhook is None else Webhook.parse(webhook),
     )
     if append_to is not None:
+        await take_budget(queue, quota, len(valid))
         await _append(queue, payload, tenant)
     else:
-        await _begin(queue, BATCH, payload, tenant, idempotency_key)
+        await _begin(queue, BATCH, payload, tenant, quota, idempotency_key)
     return StartedBatch(batch_id, invalid)
 
 
 async def start_map(
-    queue: Queue, url: str, options: Mapping[str, Any] | None = None, *, tenant: str | None = None
+    queue: Queue,
+    url: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    tenant: str | None = None,
+    quota: QuotaRow | None = None,
 ) -> Job:
-    """Have the addresses of a site listed; the result of the job is `{"links": […]}`."""
+    """Have the addresses of a site listed; the result of the job is `{"links": […]}`. Raises
+    QuotaExceeded."""
     payload = MapPayload(
         url=_address(url),
         team_id=tenant or NO_TEAM,
         options=MapOptions.parse(options).to_wire(),
+        budget=await take_budget(queue, quota),
     )
     return await queue.enqueue(
         MAP, to_json(payload), queue=QUEUE, priority=SINGLE_PRIORITY, tenant=tenant
@@ -229,11 +250,18 @@ async def _begin(
     kind: str,
     payload: CrawlPayload | BatchPayload,
     tenant: str | None,
+    quota: QuotaRow | None,
     idempotency_key: str | None,
 ) -> None:
     """Enqueue the first job of a crawl or batch. Who comes second with a key, or again after an
-    answer was lost, finds the job of the first."""
-    wire = to_json(payload)
+    answer was lost, finds the job of the first, whatever is left of the quota now."""
+    if idempotency_key is not None and quota is not None:
+        for first in (await queue.get_many([payload.crawl_id])).values():
+            _check_same(first, to_json(payload), idempotency_key)
+            return
+    wanted = len(payload.urls) if isinstance(payload, BatchPayload) else 1
+    budget = await take_budget(queue, quota, wanted)
+    wire = to_json(msgspec.structs.replace(payload, budget=budget))
     new = NewJob(
         kind,
         wire,
@@ -244,9 +272,14 @@ async def _begin(
     )
     [inserted] = await queue.enqueue_many([new])
     if idempotency_key is not None and inserted.outcome == "existing":
-        first = await queue.get(payload.crawl_id)
-        if first.payload != msgspec.json.decode(msgspec.json.encode(wire)):
-            raise DuplicateJob(idempotency_key, first.id)
+        _check_same(await queue.get(payload.crawl_id), wire, idempotency_key)
+
+
+def _check_same(first: Job, wire: Mapping[str, Any], idempotency_key: str) -> None:
+    """Raises DuplicateJob. What was left of a quota is nothing that was asked for."""
+    asked = msgspec.json.decode(msgspec.json.encode(wire))
+    if {**first.payload, "budget": None} != {**asked, "budget": None}:
+        raise DuplicateJob(idempotency_key, first.id)
 
 
 def _run_id(kind: str, idempotency_key: str | None, tenant: str | None) -> str:

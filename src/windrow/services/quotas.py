@@ -1,0 +1,122 @@
+"""How much tenants may use of the HTTP API in a day or a month (by UTC): a credit for each page.
+
+Nothing is set aside for what is asked for: it is looked whether enough is left, and what was done
+is counted. So those that ask at the same moment may together get more than is left, each of them at
+most that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, get_args
+
+from windrow.errors import ConfigError, QuotaExceeded
+from windrow.pipelines.web.payloads import BudgetPayload
+from windrow.queue.checks import check_name
+from windrow.queue.queue import Queue
+from windrow.queue.usage import Per, QuotaRow, UsageRow
+from windrow.services.jobs import open_queue
+from windrow.settings import Settings
+
+PERS: Final[tuple[Per, ...]] = get_args(Per)
+MOST: Final = 2**31 - 1  # clients want an integer that is not too large
+_FORM: Final = "tenant=credits or tenant=credits/day; a month is meant where nothing is said"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Of a quota, in the period that goes on now."""
+
+    credits: int  # of the whole period
+    used: int
+    start: datetime
+    end: datetime
+
+    @property
+    def left(self) -> int:
+        return max(0, self.credits - self.used)
+
+
+def parse_quotas(text: str) -> dict[str, QuotaRow]:
+    """The quotas of the setting `api_quotas`, by tenant."""
+    return {quota.tenant: quota for quota in _parsed(text)}
+
+
+def make_quota(tenant: str, credits: int, per: str) -> QuotaRow:
+    """Raises ConfigError."""
+    for known in PERS:
+        if known == per:
+            break
+    else:
+        raise ConfigError(f"{per!r} is no period; there are {', '.join(PERS)}")
+    if not 0 <= credits <= MOST:
+        raise ConfigError(f"a quota is from 0 to {MOST} credits, not {credits}")
+    return QuotaRow(check_name(tenant, "tenant"), credits, known)
+
+
+def period_of(quota: QuotaRow, now: datetime) -> tuple[datetime, datetime]:
+    """When the day or month began, and when the next one does."""
+    start = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if quota.per == "day":
+        return start, start + timedelta(days=1)
+    start = start.replace(day=1)
+    return start, (start + timedelta(days=32)).replace(day=1)
+
+
+async def read_usage(queue: Queue, quota: QuotaRow) -> Usage:
+    start, end = period_of(quota, queue.store.clock.now() or datetime.now(UTC))
+    used = await queue.store.get_usage(quota.tenant, start)
+    return Usage(quota.credits, used, start, end)
+
+
+async def take_budget(
+    queue: Queue, quota: QuotaRow | None, wanted: int = 1
+) -> BudgetPayload | None:
+    """What somebody who wants so many credits may use: all that is left. None: it is not counted.
+    Raises QuotaExceeded."""
+    if quota is None:
+        return None
+    usage = await read_usage(queue, quota)
+    if usage.left < wanted:
+        raise QuotaExceeded(usage.left, wanted, usage.end)
+    return BudgetPayload(period=usage.start, credits=usage.left)
+
+
+async def count_one(queue: Queue, quota: QuotaRow | None, budget: BudgetPayload | None) -> None:
+    """Count what was done without a job."""
+    if quota is not None and budget is not None:
+        await queue.store.add_usage([UsageRow(quota.tenant, budget.period, 1)])
+
+
+async def list_quotas(settings: Settings) -> dict[str, QuotaRow]:
+    """By tenant: those that were set, and those of the settings, which count before them."""
+    async with open_queue(settings) as queue:
+        return await read_quotas(queue, settings)
+
+
+async def read_quotas(queue: Queue, settings: Settings) -> dict[str, QuotaRow]:
+    stored = {quota.tenant: quota for quota in await queue.store.list_quotas()}
+    return stored | parse_quotas(settings.api_quotas)
+
+
+async def set_quota(settings: Settings, tenant: str, credits: int | None, per: str) -> bool:
+    """Set what a tenant may use, whatever key it comes with; None: as much as it likes. Whether
+    that changed anything."""
+    if credits is None:
+        async with open_queue(settings) as queue:
+            return bool(await queue.store.delete_quotas([tenant]))
+    quota = make_quota(tenant, credits, per)
+    async with open_queue(settings) as queue:
+        await queue.store.put_quotas([quota])
+    return True
+
+
+def _parsed(text: str) -> Iterator[QuotaRow]:
+    for item in text.replace(",", " ").split():
+        tenant, _, amount = item.partition("=")
+        credits, _, per = amount.partition("/")
+        if not tenant or not (credits.isascii() and credits.isdigit()):
+            raise ConfigError(f"api_quotas: {item!r} is not {_FORM}")
+        yield make_quota(tenant, int(credits), per or "month")
