@@ -105,6 +105,10 @@ class Settings:
         "spaces or commas between; a key alone is an admin's of all tenants",
         is_secret=True,
     )
+    server_url: str = _setting(
+        "", "The server (http://host:3002) that `windrow top` looks at; empty: the database"
+    )
+    server_key: str = _setting("", "The key for that server", is_secret=True)
     api_quotas: str = _setting(
         "",
         "What tenants may use of the HTTP API, a credit for each page: tenant=credits or "

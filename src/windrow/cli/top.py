@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -29,9 +30,12 @@ from windrow.cli.output import (
 from windrow.errors import WindrowError
 from windrow.queue.job import JobState
 from windrow.services.database import without_password
+from windrow.services.distant import open_server
 from windrow.services.jobs import open_queue
-from windrow.services.overview import Overview, Watch
+from windrow.services.overview import Overview, OwnPlace, Place, Watch
 from windrow.settings import Settings
+
+OpenPlace = Callable[[Settings], AbstractAsyncContextManager[tuple[str, Place]]]
 
 INTERVAL_SECONDS = 1.0
 SHORTEST_INTERVAL = 0.1
@@ -61,6 +65,13 @@ def top(
         float | None,
         typer.Option(parser=parse_duration, metavar="TIME", help="How often to look. Default: 1s."),
     ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Look at a server and not at a database."),
+    ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(help="The key for it. Better: WINDROW_SERVER_KEY.")
+    ] = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,28 +79,44 @@ def top(
     seconds = INTERVAL_SECONDS if interval is None else interval
     if seconds < SHORTEST_INTERVAL:
         raise give_up(f"--interval is at least {SHORTEST_INTERVAL} s", MISUSED)
+    if server and database:
+        raise give_up("--server or --database, not both", MISUSED)
+    place = partial(_place, server, api_key, database)
     if as_json:
-        print_json(overview_fields(ask(_look, database)))
+        print_json(overview_fields(ask(_look, database, place)))
     elif once:
         console = make_console()
-        for line in frame(Screen(ask(_look, database)), "", console.width):
+        for line in frame(Screen(ask(_look, database, place)), "", console.width):
             console.print(line, no_wrap=True, overflow="ignore", crop=False)
     else:
         with suppress(KeyboardInterrupt):
-            ask(_watch, database, seconds)
+            ask(_watch, database, place, seconds)
 
 
-async def _look(settings: Settings) -> Overview:
-    async with open_queue(settings) as queue:
-        return await Watch(queue).look()
+@asynccontextmanager
+async def _place(
+    server: str | None, key: str | None, database: str | None, settings: Settings
+) -> AsyncIterator[tuple[str, Place]]:
+    """What is looked at, and its name: what was named, else what the settings name."""
+    url = server or ("" if database else settings.server_url)
+    if url:
+        async with open_server(url, key or settings.server_key) as opened:
+            yield opened.url, opened
+    else:
+        async with open_queue(settings) as queue:
+            yield without_password(settings.database_url), OwnPlace(queue)
 
 
-async def _watch(settings: Settings, seconds: float) -> None:
-    """Show it until somebody presses q. A database that goes away is waited for."""
-    title = without_password(settings.database_url)
+async def _look(settings: Settings, place: OpenPlace) -> Overview:
+    async with place(settings) as (_, found):
+        return await Watch(found).look()
+
+
+async def _watch(settings: Settings, place: OpenPlace, seconds: float) -> None:
+    """Show it until somebody presses q. What goes away is waited for."""
     console = make_console()
-    async with open_queue(settings) as queue:
-        watch = Watch(queue)
+    async with place(settings) as (title, found):
+        watch = Watch(found)
         screen = Screen(await watch.look())
         with (
             pressed_keys() as keys,
@@ -198,6 +225,8 @@ def _workers(seen: Overview, width: int) -> Iterator[Text]:
     ]
     if rows:
         yield from table_lines(["worker", "queues", "running#", "up#", "kinds"], rows, width)
+    elif not seen.sees_all:
+        yield Text("workers are shown to a key of all tenants", "dim")
     else:
         yield Text("no worker is alive", "bold red" if seen.count(JobState.READY) else "")
 
@@ -233,15 +262,11 @@ def short(count: int) -> str:
 
 
 def overview_fields(seen: Overview) -> dict[str, Any]:
-    """An overview for JSON; of a running job only what tells it from others."""
-    running = [
-        {"id": job.id, "kind": job.kind, "queue": job.queue, "worker": job.worker}
-        for job in seen.running
-    ]
+    """An overview for JSON; rates take more than one look."""
     return {
         "at": seen.at,
         "queues": seen.queues,
         "workers": seen.workers,
-        "running": running,
+        "running": seen.running,
         "limits": seen.limits,
     }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from windrow.api.answers import answer
 from windrow.api.callers import Admin, Reader
 from windrow.api.queue.views import show_queue
+from windrow.services.overview import OwnPlace
 
 router = APIRouter(tags=["queue"])
 
@@ -22,6 +24,14 @@ async def list_queues(caller: Reader) -> Response:
     in, and only its own are counted."""
     infos = await caller.jobs.list_queues()
     return answer({"success": True, "queues": [show_queue(info) for info in infos]})
+
+
+@router.get("/queue/overview")
+async def show_overview(caller: Reader) -> Response:
+    """Queues, workers, what runs and the limits in use: what `windrow top` shows. A tenant sees its
+    own jobs and limit, and no workers."""
+    seen = await OwnPlace(caller.queue, caller.tenant).glance()
+    return answer({"success": True, **msgspec.to_builtins(seen)})
 
 
 @router.post("/queue/queues/{name}/pause")
