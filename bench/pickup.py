@@ -2,7 +2,8 @@
 it costs while it is idle, on both stores.
 
 The time runs from the moment before the enqueue call to the first line of the handler, by the clock
-that all processes of the machine share; so it has the durable insert in it.
+that all processes of the machine share; so it has the durable insert in it. Results are read when
+all is done: a caller who waits for each would be woken beside the worker, by the same notice.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ SETTLE = 2.0  # a worker's start is not its idling
 
 async def measure(url: str, jobs: int, idle_seconds: float) -> dict[str, float]:
     async with Queue.open(url, migrate=True) as queue, worker(url) as pid:
-        await queue.wait((await queue.enqueue("bench.clock", queue="bench")).id, timeout=30)
-        latencies = sorted([await once(queue) for _ in range(jobs)])
+        await done(url, [(await ask(queue))[0]])
+        asked_at = dict([await ask(queue) for _ in range(jobs)])
+        results = await done(url, list(asked_at))
+        latencies = sorted(results[job_id] - asked_at[job_id] for job_id in asked_at)
         await asyncio.sleep(SETTLE)
         before, began = cpu_seconds(pid), time.monotonic()
         await asyncio.sleep(idle_seconds)
@@ -44,12 +47,19 @@ async def measure(url: str, jobs: int, idle_seconds: float) -> dict[str, float]:
     }
 
 
-async def once(queue: Queue) -> float:
+async def ask(queue: Queue) -> tuple[str, float]:
+    """A job, and the moment before it was enqueued."""
     await asyncio.sleep(PAUSE)
     asked_at = time.monotonic()
     job = await queue.enqueue("bench.clock", queue="bench")
-    began_at: float = (await queue.wait(job.id, timeout=30)).result
-    return began_at - asked_at
+    return job.id, asked_at
+
+
+async def done(url: str, job_ids: list[str]) -> dict[str, float]:
+    """The results of jobs, waited for by a queue of its own, which is closed: it sleeps no more."""
+    async with Queue.open(url) as queue:
+        jobs = await queue.wait_many(job_ids, timeout=30)
+        return {job_id: job.result for job_id, job in jobs.items()}
 
 
 @asynccontextmanager
