@@ -30,7 +30,6 @@ from windrow.cli.output import (
 from windrow.errors import WindrowError
 from windrow.queue.job import JobState
 from windrow.services.database import without_password
-from windrow.services.distant import open_server
 from windrow.services.jobs import open_queue
 from windrow.services.overview import Overview, OwnPlace, Place, Watch
 from windrow.settings import Settings
@@ -100,6 +99,8 @@ async def _place(
     """What is looked at, and its name: what was named, else what the settings name."""
     url = server or ("" if database else settings.server_url)
     if url:
+        from windrow.services.distant import open_server  # with aiohttp, which most do not need
+
         async with open_server(url, key or settings.server_key) as opened:
             yield opened.url, opened
     else:

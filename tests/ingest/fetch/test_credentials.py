@@ -142,7 +142,7 @@ def test_a_row_that_was_changed_opens_nothing(tmp_path: Path, changed: dict) -> 
     with pytest.raises(ConfigError, match="changed in the database"):
         sealer.open(**(row | changed), sealed=sealed)
     with pytest.raises(ConfigError, match="another key"):
-        sealer.open(**row, sealed=sealed[:-1] + b"A")
+        sealer.open(**row, sealed=sealed[:20] + b"changed_" + sealed[28:])
 
 
 def test_a_key_is_replaced_by_putting_the_new_one_in_front(tmp_path: Path) -> None:
