@@ -93,7 +93,8 @@ def told(found: Spread | None) -> str:
 
 def absent(results: Results) -> list[tuple[str, str]]:
     everybody = [*results.measured, *results.pages]
-    return [(one.name, one.absent) for one in everybody if one.absent]
+    # Of what went wrong, the last line says it; those above name files of the machine.
+    return [(one.name, one.absent.strip().splitlines()[-1]) for one in everybody if one.absent]
 
 
 def as_text(results: Results) -> str:
