@@ -14,7 +14,7 @@ from windrow.index.home import Space
 from windrow.pipelines.index.context import Indexing, next_space_of, space_of
 from windrow.pipelines.index.payloads import QUEUE, TIDY, WRITE
 from windrow.queue.documents import Dropped
-from windrow.queue.job import NewJob
+from windrow.queue.job import DEFAULT_PRIORITY, NewJob
 from windrow.queue.outcome import Done
 
 AT_ONCE: Final = 500
@@ -26,14 +26,14 @@ def tidy_job() -> NewJob:
     return NewJob(TIDY, {}, queue=QUEUE, unique=UNIQUE, on_conflict="follow")
 
 
-def write_job(content: str, tenant: str | None) -> NewJob:
-    unique = f"{WRITE}:{content}"
+def write_job(content: str, tenant: str | None, priority: int = DEFAULT_PRIORITY) -> NewJob:
     return NewJob(
         WRITE,
         {"content": content},
         queue=QUEUE,
+        priority=priority,
         tenant=tenant,
-        unique=unique,
+        unique=f"{WRITE}:{content}",
         on_conflict="follow",
     )
 

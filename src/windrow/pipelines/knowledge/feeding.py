@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from windrow.pipelines.index.payloads import QUEUE, WRITE
+from windrow.pipelines.index.tidying import write_job
 from windrow.queue.job import NewJob
 
 
 def write_jobs(contents: Iterable[str], *, tenant: str | None, priority: int) -> list[NewJob]:
     """A job for each content that documents wait for."""
-    return [
-        NewJob(
-            WRITE,
-            {"content": content},
-            queue=QUEUE,
-            priority=priority,
-            tenant=tenant,
-            unique=f"{WRITE}:{content}",
-            on_conflict="follow",
-        )
-        for content in dict.fromkeys(contents)
-    ]
+    return [write_job(content, tenant, priority) for content in dict.fromkeys(contents)]
 
 
 def label_jobs(contents: Iterable[str], *, tenant: str | None, priority: int) -> list[NewJob]:
