@@ -15,6 +15,7 @@
     │  ├─ InvalidOptions                  bad input; nothing was fetched
     │  ├─ BrowserMissing(what)            only a browser could do this, and there is none
     │  ├─ BrowserCrashed *
+    │  ├─ ProviderError(provider, status) a service refuses, or does not answer; transient or not
     │  ├─ EnrichError                     a model does not answer, or not as asked
     │  ├─ ModelMissing                    only a model could do this, and none is set
     │  ├─ SourceNotFound(named)
@@ -229,13 +230,44 @@ class BrowserCrashed(IngestError):
     transient = True
 
 
+class ProviderError(IngestError):
+    """A service that does a part of the work refused, or did not answer.
+
+    `status` is that of its answer, if there was one.
+    """
+
+    code = "PROVIDER_ERROR"
+
+    def __init__(
+        self,
+        provider: str,
+        why: str,
+        *,
+        status: int | None = None,
+        transient: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        self.provider = provider
+        self.status = status
+        self.transient = transient
+        self.retry_after = retry_after
+        super().__init__(f"{provider} {why}")
+
+
 class EnrichError(IngestError):
     """A language model did not answer, or not as it was asked to."""
 
     code = "SCRAPE_LLM_ERROR"
 
-    def __init__(self, message: str | None = None, *, transient: bool = False) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        transient: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
         self.transient = transient
+        self.retry_after = retry_after
         super().__init__(message)
 
 

@@ -20,6 +20,8 @@ class Reply:
     content: str = ""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    code: str | None = None  # of an error
+    choice: Mapping[str, Any] = field(default_factory=dict)  # what is different about it
 
 
 class Chat:
@@ -38,10 +40,10 @@ class Chat:
         self.asked.append(asked)
         reply = self.replies.popleft() if self.replies else Reply(self.otherwise(asked))
         if reply.status != 200:
-            problem = {"error": {"message": reply.content}}
+            problem = {"error": {"message": reply.content, "code": reply.code}}
             return web.json_response(problem, status=reply.status, headers=reply.headers)
         message = {"role": "assistant", "content": reply.content}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"} | dict(reply.choice)
         body = {"id": "1", "object": "chat.completion", "model": asked["model"]}
         return web.json_response(body | {"choices": [choice]})
 

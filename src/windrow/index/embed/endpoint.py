@@ -28,7 +28,7 @@ from windrow.errors import (
 )
 from windrow.index.chunk import without_lone_surrogates
 from windrow.index.embed.unit import to_unit_length
-from windrow.ingest.fetch.retry_after import parse_retry_after
+from windrow.ingest.providers import read_refusal
 from windrow.settings import Settings
 
 MOST_TEXTS: Final = 128  # of one request
@@ -197,15 +197,18 @@ class EndpointEmbedder:
         return answer
 
     def _check(self, status: int, headers: Mapping[str, str], answer: bytes) -> None:
-        if status < 300:
+        refusal = read_refusal(status, headers, answer)
+        if refusal is None:
             return
-        said = answer[:300].decode("utf-8", "replace")
-        if status == 429:
-            raise RateLimited(self._limit_key, _retry_after(headers))
+        said = f"answers with {status}: {refusal.why}"
+        if refusal.is_too_often:
+            raise RateLimited(self._limit_key, refusal.retry_after)
+        if status in (402, 429):
+            raise EmbeddingError(f"the embedder {said}")  # nothing but money helps
         if status in (400, 413, 422):
-            raise _Refused(f"it answers with {status}: {said}")
+            raise _Refused(f"it {said}")
         # Whatever else it is, a wrong key or a wrong path too, is not for these texts to pay for.
-        raise EmbedderUnavailable(f"the embedder answers with {status}: {said}")
+        raise EmbedderUnavailable(f"the embedder {said}")
 
     def _read(self, batch: Texts, answer: bytes) -> Rows:
         try:
@@ -276,11 +279,3 @@ def _vector(embedding: str | list[float]) -> NDArray[np.float32]:
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4").astype(np.float32)
     return np.array(embedding, np.float32)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, of which some say the milliseconds."""
-    try:
-        return max(0.0, float(headers["retry-after-ms"]) / 1000)
-    except (KeyError, ValueError):
-        return parse_retry_after(headers.get("Retry-After"))
