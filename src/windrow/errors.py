@@ -19,6 +19,7 @@
     │  ├─ EnrichError                     a model does not answer, or not as asked
     │  ├─ ModelMissing                    only a model could do this, and none is set
     │  ├─ SourceNotFound(named)
+    │  ├─ DocumentNotFound(named)
     │  ├─ FileGone(path)                  there is no such file any more
     │  ├─ FileRefused(path)               it may not be read
     │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
@@ -279,6 +280,16 @@ class SourceNotFound(IngestError):
     def __init__(self, named: str, why: str = "there is none") -> None:
         self.named = named
         super().__init__(f"no source {named!r}: {why}")
+
+
+class DocumentNotFound(IngestError):
+    """There is no such document, or nothing of it to be read."""
+
+    code = "DOCUMENT_NOT_FOUND"
+
+    def __init__(self, named: str, why: str = "there is none") -> None:
+        self.named = named
+        super().__init__(f"no document {named!r}: {why}")
 
 
 class FileGone(IngestError):

@@ -218,6 +218,7 @@ async def test_a_worker_that_was_killed_is_not_waited_for(store_url: str, small:
 def test_help_loads_nothing_that_fetches_or_converts() -> None:
     heavy = ["aiohttp", "selectolax", "html_to_markdown", "kreuzberg", "playwright", "protego"]
     heavy += ["numpy", "semantic_text_splitter", "tokenizers", "tree_sitter", "wordllama"]
+    heavy += ["mcp", "mcp_types", "pydantic"]
     code = (
         "import sys\nfrom windrow.cli.main import app\n"
         "app(['--help'], standalone_mode=False)\n"

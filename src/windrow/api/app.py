@@ -53,6 +53,7 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
     app.state.keys = KeyRing(queue, settings)
     app.state.rates = RateLimit(settings.api_requests_per_minute)
     app.state.searching = Searching(settings, queue)
+    app.state.stopping = [app.state.broadcast.close]  # those who listen would do so for ever
     app.state.closing = [app.state.searching.close]  # for whoever serves it, at the end
     for router in ROUTERS:
         app.include_router(router)

@@ -19,6 +19,7 @@ from windrow.cli import (
     keys,
     knowledge,
     limits,
+    mcp,
     queues,
     schedules,
     search,
@@ -53,6 +54,7 @@ app.command("bench", context_settings=bench.CONTEXT)(bench.bench)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("events")(events.events)
+app.command("mcp")(mcp.mcp)
 app.command("search")(search.search)
 app.command("serve")(serve.serve)
 app.command("top")(top.top)

@@ -113,7 +113,7 @@ async def attend(
     does not."""
     async with open_queue(settings, migrate=None) as queue:
         attendance = Attendance(queue)
-        helper = _Helper(settings, queue, concurrency, own)
+        helper = Helper(settings, queue, concurrency, own)
         with _told(attendance, helper):
             attendance.helping = asyncio.create_task(helper.run())
             try:
@@ -125,7 +125,22 @@ async def attend(
                 await attendance.helping
 
 
-class _Helper:
+@asynccontextmanager
+async def helping(
+    settings: Settings, queue: Queue, own: Sequence[str], concurrency: int = 10
+) -> AsyncIterator[Helper]:
+    """A worker for a queue that is open already, where no other takes such jobs, until the end."""
+    helper = Helper(settings, queue, concurrency, own)
+    task = asyncio.create_task(helper.run(), name="windrow worker")
+    try:
+        yield helper
+    finally:
+        if not helper.is_stopping:
+            helper.stop()
+        await task
+
+
+class Helper:
     """A worker that begins when there is no other."""
 
     def __init__(
@@ -137,6 +152,10 @@ class _Helper:
         self._concurrency = concurrency
         self._stopping = asyncio.Event()
         self._worker: Worker | None = None
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
 
     async def run(self) -> None:
         while await self._others_work():
@@ -198,7 +217,7 @@ def _may_live(worker: WorkerInfo) -> bool:
 
 
 @contextmanager
-def _told(attendance: Attendance, helper: _Helper) -> Iterator[None]:
+def _told(attendance: Attendance, helper: Helper) -> Iterator[None]:
     """A signal is an interruption, instead of an exception wherever we are."""
 
     def interrupt() -> None:

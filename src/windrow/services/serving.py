@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from windrow.errors import ConfigError
 from windrow.queue.queue import Queue
+from windrow.services.attending import helping
 from windrow.services.jobs import open_queue
 from windrow.services.keys import KeyRing
 from windrow.services.working import (
+    OWN_HANDLERS,
     SUPERVISOR,
     Child,
     environment,
@@ -46,12 +48,13 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 3002,
-    workers: int = 1,
+    workers: int | None = 1,
     concurrency: int = 10,
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve the application that `make_app` makes; with one worker in this process, or so many in
-    processes of their own, or none. `ready` is told the address once it answers."""
+    processes of their own, or none, or (None) one here while no other works. `ready` is told the
+    address once it answers."""
     async with open_queue(settings, migrate=None) as queue:
         await check_host(queue, settings, host)
         with _listening(host, port) as listener:
@@ -61,7 +64,8 @@ async def serve(
 
                 def stop() -> None:
                     app.state.is_stopping = True  # those who wait for something wait no longer
-                    app.state.broadcast.close()  # those who listen would do so for ever
+                    for close in app.state.stopping:
+                        close()
                     _stop_server(server)
                     stop_workers()
 
@@ -115,7 +119,7 @@ def _make_server(app: Any, ready: Callable[[], None]) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         http="httptools",
-        lifespan="off",
+        lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
@@ -131,10 +135,13 @@ def _stop_server(server: uvicorn.Server) -> None:
 
 @asynccontextmanager
 async def _working(
-    settings: Settings, queue: Queue, workers: int, concurrency: int
+    settings: Settings, queue: Queue, workers: int | None, concurrency: int
 ) -> AsyncIterator[Callable[[], None]]:
     """Workers, as long as this lasts; what stops them."""
-    if workers == 1:
+    if workers is None:
+        async with helping(settings, queue, OWN_HANDLERS, concurrency) as helper:
+            yield helper.stop
+    elif workers == 1:
         async with _one_here(settings, queue, concurrency) as stop:
             yield stop
     else:
@@ -184,8 +191,7 @@ async def _processes(
 ) -> AsyncIterator[Callable[[], None]]:
     supervised = {**environment(settings), SUPERVISOR: str(os.getpid())}
     arguments = [
-        "web",
-        "index",
+        *OWN_HANDLERS,
         "--concurrency",
         str(concurrency),
         "--grace",

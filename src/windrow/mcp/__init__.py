@@ -1,0 +1,1 @@
+"""The MCP server: what was ingested, and the queue, as tools for models."""

@@ -1,0 +1,88 @@
+"""Reading what was ingested: a document's text as it is found now, or a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from windrow.errors import DocumentNotFound
+from windrow.queue.documents import DocumentInfo, Source
+from windrow.queue.ids import is_id
+from windrow.queue.queue import Queue
+
+PAGE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A part of a document's text, from `start` up to `end`, of so many characters in all."""
+
+    document: DocumentInfo
+    text: str
+    start: int
+    end: int
+    characters: int
+
+
+async def read_document(
+    queue: Queue,
+    named: str,
+    *,
+    tenant: str | None = None,
+    source: str | None = None,
+    branch: str | None = None,
+    start: int = 0,
+    length: int | None = None,
+) -> Reading:
+    """A document by its id, or by its address or path below its source. Raises DocumentNotFound,
+    also for one that is another tenant's."""
+    document = await _find(queue, named, tenant, source, branch)
+    if document.content is None:
+        raise DocumentNotFound(named, document.skipped or "it is not indexed yet")
+    contents = await queue.store.get_contents([document.content])
+    text = contents[0].text if contents else ""
+    start = min(max(start, 0), len(text))
+    end = len(text) if length is None else min(start + length, len(text))
+    return Reading(document, text[start:end], start, end, len(text))
+
+
+async def _find(
+    queue: Queue, named: str, tenant: str | None, source: str | None, branch: str | None
+) -> DocumentInfo:
+    if is_id(named):
+        found = await queue.store.get_documents([named])
+    else:
+        found = [one async for one in _at(queue, named, tenant, source)]
+    found = [
+        one
+        for one in found
+        if tenant in (None, one.tenant)
+        and source in (None, one.source)
+        and branch in (None, one.branch)
+    ]
+    if len({one.source for one in found}) > 1:
+        ids = ", ".join(sorted(one.id for one in found))
+        raise DocumentNotFound(named, f"it is in several sources: {ids}")
+    if not found:
+        raise DocumentNotFound(named)
+    return max(found, key=lambda one: (one.is_searchable, one.changed_at))
+
+
+async def _at(
+    queue: Queue, uri: str, tenant: str | None, source: str | None
+) -> AsyncIterator[DocumentInfo]:
+    """The documents of that name in every source, or in one."""
+    async for one in _sources(queue, tenant):
+        if source in (None, one.id):
+            found = await queue.store.find_documents(one.tenant, one.collection, one.id, [uri])
+            for document in found:
+                yield document
+
+
+async def _sources(queue: Queue, tenant: str | None) -> AsyncIterator[Source]:
+    after = ("", "")
+    while page := await queue.store.list_sources(tenant, after=after, limit=PAGE):
+        for one in page:
+            yield one
+        after = (page[-1].tenant or "", page[-1].id)
