@@ -20,7 +20,8 @@ that the other side may not have. So do keys of the HTTP API: who may use the ot
 there. So do quotas of tenants and what was used of them: a period is counted where its requests
 came in. So do pages of earlier scrapes: they can be fetched again, and
 changes are told from the first version that is fetched there. So do collections, sources and
-documents, whose index is beside the database that they are in: they are ingested again there.
+documents, whose index is beside the database that they are in: they are ingested again there. So
+do calls: what is kept of them is named by rows that stay here.
 """
 
 from __future__ import annotations

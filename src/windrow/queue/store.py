@@ -48,6 +48,7 @@ from typing import Any, Protocol, runtime_checkable
 from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell
+from windrow.queue.calls import CallStore
 from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.documents import (
     Collection,
@@ -114,6 +115,7 @@ class Capabilities:
     reads_in_transaction: bool  # job.tx can fetch, not only execute
     many_machines: bool
     tenancy: bool  # as_tenant(…): the database keeps tenants apart
+    table_prefix: str  # what stands before the names of Windrow's own tables
     sees_jobs: bool = True  # not, if it may only enqueue
     needs_loop: bool = True  # else its verbs can also run, and block, in a thread without one
 
@@ -792,6 +794,7 @@ class Store(
     CredentialStore,
     ApiKeyStore,
     UsageStore,
+    CallStore,
     EventStore,
     Maintenance,
     Protocol,

@@ -27,12 +27,12 @@ from windrow.queue.notifying import Notifier
 from windrow.queue.postgres.accounting import Accounting
 from windrow.queue.postgres.api_keys import ApiKeys
 from windrow.queue.postgres.bounding import find_bounds, keep_bounds
+from windrow.queue.postgres.calling import Calling
 from windrow.queue.postgres.changing import Changing
 from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.copying import Copying
 from windrow.queue.postgres.credentials import Credentials
 from windrow.queue.postgres.dialects import Dialects
-from windrow.queue.postgres.documenting import Documenting
 from windrow.queue.postgres.examining import Examining
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.finishing import Finishing
@@ -88,7 +88,7 @@ class PostgresStore(
     Scheduling,
     Pruning,
     Paging,
-    Documenting,
+    Calling,
     Copying,
     Leading,
     Listening,
@@ -101,7 +101,11 @@ class PostgresStore(
     Dialects,
 ):
     capabilities = Capabilities(
-        transactional_insert=True, reads_in_transaction=True, many_machines=True, tenancy=True
+        transactional_insert=True,
+        reads_in_transaction=True,
+        many_machines=True,
+        tenancy=True,
+        table_prefix="windrow.",
     )
     tenant: str | None = None
 

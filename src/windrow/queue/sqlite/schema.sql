@@ -13,6 +13,31 @@ CREATE TABLE windrow_blob (
   body BLOB NOT NULL
 );
 
+CREATE TABLE windrow_call (
+  id TEXT NOT NULL PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  collection TEXT NOT NULL,
+  name TEXT NOT NULL,
+  status TEXT NOT NULL,
+  error TEXT,
+  seconds REAL,
+  note TEXT,
+  analysis TEXT,
+  analysed_from TEXT,
+  created_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX windrow_call_tenant ON windrow_call (tenant, created_at);
+
+CREATE TABLE windrow_call_artifact (
+  call TEXT NOT NULL,
+  name TEXT NOT NULL,
+  key TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (call, name)
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_collection (
   tenant TEXT NOT NULL,
   name TEXT NOT NULL,

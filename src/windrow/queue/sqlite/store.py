@@ -85,8 +85,8 @@ from windrow.queue.sqlite import (
     schema,
     streaming,
 )
+from windrow.queue.sqlite.call_verbs import CallVerbs
 from windrow.queue.sqlite.connection import Readers, Writer
-from windrow.queue.sqlite.document_verbs import DocumentVerbs
 from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.location import Location, parse_url
 from windrow.queue.sqlite.rows import to_json
@@ -100,7 +100,7 @@ from windrow.queue.usage import QuotaRow, RunRow, UsageRow
 T = TypeVar("T")
 
 
-class SqliteStore(DocumentVerbs):
+class SqliteStore(CallVerbs):
     """A queue in one file, for the processes of one machine."""
 
     capabilities = Capabilities(
@@ -108,6 +108,7 @@ class SqliteStore(DocumentVerbs):
         reads_in_transaction=False,
         many_machines=False,
         tenancy=False,
+        table_prefix="windrow_",
         needs_loop=False,
     )
     tenant: str | None = None

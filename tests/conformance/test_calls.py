@@ -1,0 +1,68 @@
+"""Recordings of calls: written once, and with the job that found them out or not at all."""
+
+from __future__ import annotations
+
+from windrow import Done, Queue, Retry
+from windrow.queue.calls import AnalysisRow, ArtifactRow, CallNote, CallRow
+from windrow.queue.ids import new_id
+from windrow.queue.store import Store
+
+
+async def test_a_call_that_is_there_stays_as_it_is(store: Store) -> None:
+    row = CallRow(new_id(), "acme", "default", "monday.ogg")
+    other = CallRow(new_id(), None, "default", "tuesday.ogg")
+    await store.put_calls([row, other])
+    await store.put_calls([CallRow(row.id, "acme", "other", "renamed.ogg", "failed")])
+
+    [call] = await store.get_calls("acme", [row.id])
+    assert (call.name, call.status, call.collection) == ("monday.ogg", "pending", "default")
+    assert (call.error, call.seconds, call.analysis) == (None, None, None)
+    assert await store.get_calls("", [row.id]) == []
+    assert [one.tenant for one in await store.get_calls(None, [other.id])] == [None]
+    assert {one.id for one in await store.list_calls()} == {row.id, other.id}
+    assert [one.id for one in await store.list_calls("acme", status="pending")] == [row.id]
+    assert await store.list_calls("acme", status="done") == []
+
+
+async def test_j6_what_is_kept_of_a_call_is_kept_once(store: Store) -> None:
+    call = new_id()
+    await store.put_artifacts([ArtifactRow(call, "audio", "a/audio.flac", 10)])
+    await store.put_artifacts(
+        [ArtifactRow(call, "audio", "elsewhere", 99), ArtifactRow(call, "speech", "s", 5)]
+    )
+    kept = {one.name: (one.key, one.size) for one in await store.list_artifacts(call)}
+    assert kept == {"audio": ("a/audio.flac", 10), "speech": ("s", 5)}
+    await store.delete_artifacts(call, ["speech", "never there"])
+    assert [one.name for one in await store.list_artifacts(call)] == ["audio"]
+
+
+async def test_j6_an_analysis_of_the_same_is_written_once(store: Store) -> None:
+    row = CallRow(new_id(), "acme", "default", "monday.ogg")
+    await store.put_calls([row])
+    await store.put_analysis(AnalysisRow(row.id, {"title": "first"}, "hash 1"))
+    await store.put_analysis(AnalysisRow(row.id, {"title": "again"}, "hash 1"))
+    [call] = await store.get_calls(None, [row.id])
+    assert (call.analysis, call.analysed_from) == ({"title": "first"}, "hash 1")
+    await store.put_analysis(AnalysisRow(row.id, {"title": "of another"}, "hash 2"))
+    [call] = await store.get_calls(None, [row.id])
+    assert call.analysis == {"title": "of another"}
+
+
+async def test_notes_of_a_call_are_written_with_the_completion_or_not_at_all(store: Store) -> None:
+    queue = Queue(store)
+    rows = [CallRow(new_id(), None, "default", name) for name in ("one", "two")]
+    await store.put_calls(rows)
+    for _ in rows:
+        await queue.enqueue("extract")
+    lease = await queue.claim(limit=2, seconds=60)
+    for row, job in zip(rows, lease.jobs, strict=True):
+        await store.note_call(CallNote(row.id, 61.5, "damaged"), tx=job.tx)
+        await store.put_artifacts([ArtifactRow(row.id, "audio", "k", 1)], tx=job.tx)
+    await lease.finish(lease.jobs[0], Done())
+    await lease.finish(lease.jobs[1], Retry("not yet", after=60))
+
+    [one] = await store.get_calls(None, [rows[0].id])
+    [two] = await store.get_calls(None, [rows[1].id])
+    assert (one.seconds, one.note, two.seconds, two.note) == (61.5, "damaged", None, None)
+    assert len(await store.list_artifacts(one.id)) == 1
+    assert await store.list_artifacts(two.id) == []
