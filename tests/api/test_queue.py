@@ -279,6 +279,8 @@ async def test_a6_what_another_tenant_has_is_not_there(client: Client) -> None:
         ({"kind": "mail", "limits": ["tenant:acme"]}, 403),
         ({"kind": "mail", "id": job_id}, 409),
         ({"kind": "web.scrape"}, 400),
+        ({"kind": "folder.scan", "payload": {"folder_path": "/etc"}}, 400),
+        ({"kind": "index.tidy"}, 400),
     ):
         assert (await stranger.ask("POST", "/queue/jobs", body)).status_code == status, body
     listed = await stranger.ask("GET", "/queue/jobs?tenant=acme")

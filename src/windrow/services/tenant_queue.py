@@ -16,13 +16,17 @@ from typing import Any, Final
 import msgspec
 
 from windrow.errors import DuplicateJob, GroupNotFound, InvalidJob, JobNotFound, NotPermitted
+from windrow.pipelines.knowledge.items import OPERATIONS
 from windrow.queue.ids import plain_id
 from windrow.queue.job import Job, JobState, NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.records import Change, Group, Inserted, QueueInfo
 
 # Kinds whose handlers trust what stands in the payload: the services for them write it.
-OWN_KINDS: Final = ("web.", "webhook.", "knowledge.", "video.", "call.", "file.")
+OWN_KINDS: Final = (
+    *("web.", "webhook.", "knowledge.", "video.", "call.", "source.", "index."),
+    *(f"{item_type}." for item_type in OPERATIONS),  # which read files, and remove what there is
+)
 TENANT_KEY: Final = "tenant:"
 MOST_COUNTED: Final = 10_000
 PAGE: Final = 1_000
