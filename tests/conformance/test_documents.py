@@ -12,6 +12,7 @@ from windrow.queue.documents import (
     DocumentInfo,
     DocumentRow,
     Move,
+    Pending,
     Place,
     SourceNote,
     SourceRow,
@@ -322,3 +323,35 @@ async def test_contents_that_a_space_lacks_are_listed_in_pages(store: Store) -> 
     assert {one.pending for one in await store.find_naming(ids[4:])} == {ids[4]}, "not switched"
     await store.forget_spaces("acme", "docs")
     assert {one.space for one in await store.get_contents(ids)} == {None}
+
+
+async def test_documents_of_a_run_are_counted_with_those_that_wait(store: Store) -> None:
+    ours, theirs = {"metadata": {"crawl": "run 1"}}, {"metadata": {"crawl": "run 2"}}
+    rows = [document("a", "1", **ours), document("b", "2", **ours), document("c", "3", **theirs)]
+    await put(store, *rows, document("a", "4", tenant="globex", **ours))
+    await store.switch_contents([Written(rows[0][1].id, 7, "space")])
+
+    run = await store.count_pending("acme", "docs", "s1", run="run 1")
+    everything = await store.count_pending("acme", "docs", "s1", limit=1)
+
+    assert (run.documents, run.waiting, run.contents) == (2, 1, (rows[1][1].id,))
+    assert (everything.documents, everything.waiting, len(everything.contents)) == (3, 2, 1)
+    assert await store.count_pending("acme", "docs", "s2") == Pending()
+    asked = [content.id for _, content in rows]
+    assert await store.count_chunks(asked) == dict(zip(asked, [7, 0, 0], strict=True))
+
+
+async def test_documents_at_an_address_are_found_in_every_source(store: Store) -> None:
+    await store.put_sources(
+        [SourceRow(*place, "docs", "note", "n") for place in (("acme", "s1"), ("acme", "s2"))]
+        + [SourceRow("globex", "s1", "docs", "note", "n")]
+    )
+    places = [("acme", "s1"), ("acme", "s2"), ("globex", "s1"), ("acme", "gone")]
+    await put(store, *[document("a", tenant=one, source=two) for one, two in places])
+    await put(store, document("b"))
+
+    own = await store.find_at("a", "acme")
+
+    assert [one.source for one in own] == ["s1", "s2"]
+    assert [one.tenant for one in await store.find_at("a")] == ["acme", "acme", "globex"]
+    assert await store.find_at("a", "nobody") == []

@@ -167,6 +167,15 @@ class SourceCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """Documents, and those of them that are not found by what was put last."""
+
+    documents: int = 0
+    waiting: int = 0
+    contents: tuple[str, ...] = ()  # some of those that are waited for
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where the next page of documents begins: behind this one."""
 
@@ -210,6 +219,14 @@ def source_steps(rows: Sequence[SourceRow | SourceNote]) -> Steps:
 
 def move_values(moves: Sequence[Move]) -> dict[str, Any]:
     return {"rows": _rows(moves, "documents")}
+
+
+def read_pending(rows: Sequence[Mapping[str, Any]]) -> Pending:
+    """What `count_pending` gives back."""
+    if not rows:
+        return Pending()
+    contents = tuple(str(row["pending"]) for row in rows if row["pending"] is not None)
+    return Pending(rows[0]["documents"], rows[0]["waiting"], contents)
 
 
 def tenant_text(tenant: str | None) -> str:

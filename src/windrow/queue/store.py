@@ -58,6 +58,7 @@ from windrow.queue.documents import (
     DocumentRow,
     Dropped,
     Move,
+    Pending,
     Place,
     Source,
     SourceCounts,
@@ -587,6 +588,25 @@ class DocumentStore(Protocol):
         """How much there is in each source that has documents."""
         ...
 
+    async def find_at(
+        self, uri: str, tenant: str | None = None, *, limit: int = 100
+    ) -> list[DocumentInfo]:
+        """Those at an address, of any source that there is."""
+        ...
+
+    async def count_pending(
+        self,
+        tenant: str | None,
+        collection: str,
+        source: str,
+        *,
+        run: str | None = None,
+        limit: int = 100,
+    ) -> Pending:
+        """The documents of a source, with `run` those that a crawl put there, and how many of them
+        wait for the index."""
+        ...
+
     async def delete_documents(self, ids: Sequence[str]) -> int:
         """Remove documents, which are found no more; how many. Their contents are dropped."""
         ...
@@ -597,6 +617,10 @@ class DocumentStore(Protocol):
         ...
 
     async def get_contents(self, ids: Sequence[str]) -> list[ContentInfo]: ...
+
+    async def count_chunks(self, contents: Sequence[str]) -> dict[str, int]:
+        """How many chunks there are of each; their texts are not read."""
+        ...
 
     async def list_contents(
         self,

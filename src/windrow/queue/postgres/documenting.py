@@ -15,6 +15,7 @@ from windrow.queue.documents import (
     DocumentRow,
     Dropped,
     Move,
+    Pending,
     Place,
     Source,
     SourceCounts,
@@ -25,6 +26,7 @@ from windrow.queue.documents import (
     move_values,
     note_steps,
     put_steps,
+    read_pending,
     source_steps,
     switch_steps,
     tenant_text,
@@ -165,6 +167,27 @@ class Documenting(Verbs):
     ) -> list[SourceCounts]:
         found = await self._run("count_documents", tenant=tenant, collection=collection)
         return [SourceCounts(**{**row, "tenant": row["tenant"] or None}) for row in found]
+
+    async def find_at(
+        self, uri: str, tenant: str | None = None, *, limit: int = 100
+    ) -> list[DocumentInfo]:
+        return await self._documents("find_at", uri=uri, tenant=tenant, limit=limit)
+
+    async def count_pending(
+        self,
+        tenant: str | None,
+        collection: str,
+        source: str,
+        *,
+        run: str | None = None,
+        limit: int = 100,
+    ) -> Pending:
+        place = {"tenant": tenant_text(tenant), "collection": collection, "source": source}
+        return read_pending(await self._run("count_pending", **place, run=run, limit=limit))
+
+    async def count_chunks(self, contents: Sequence[str]) -> dict[str, int]:
+        found = await self._run("count_chunks", ids=uuids(contents))
+        return {str(row["id"]): row["chunks"] for row in found}
 
     async def delete_documents(self, ids: Sequence[str]) -> int:
         return await self._transact(lambda work: _delete(work, uuids(ids)))

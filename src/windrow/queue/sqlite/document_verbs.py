@@ -15,6 +15,7 @@ from windrow.queue.documents import (
     DocumentRow,
     Dropped,
     Move,
+    Pending,
     Place,
     Source,
     SourceCounts,
@@ -135,6 +136,27 @@ class DocumentVerbs(ABC):
         self, tenant: str | None = None, collection: str | None = None
     ) -> list[SourceCounts]:
         return await self._read(lambda work: documenting.count_documents(work, tenant, collection))
+
+    async def find_at(
+        self, uri: str, tenant: str | None = None, *, limit: int = 100
+    ) -> list[DocumentInfo]:
+        return await self._read(lambda work: documenting.find_at(work, uri, tenant, limit))
+
+    async def count_pending(
+        self,
+        tenant: str | None,
+        collection: str,
+        source: str,
+        *,
+        run: str | None = None,
+        limit: int = 100,
+    ) -> Pending:
+        return await self._read(
+            lambda work: documenting.count_pending(work, tenant, collection, source, run, limit)
+        )
+
+    async def count_chunks(self, contents: Sequence[str]) -> dict[str, int]:
+        return await self._read(lambda work: documenting.count_chunks(work, contents))
 
     async def delete_documents(self, ids: Sequence[str]) -> int:
         return await self._write(lambda work: documenting.delete_documents(work, ids))

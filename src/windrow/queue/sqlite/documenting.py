@@ -14,11 +14,13 @@ from windrow.queue.documents import (
     DocumentInfo,
     Dropped,
     Move,
+    Pending,
     Place,
     Source,
     SourceCounts,
     Steps,
     move_values,
+    read_pending,
     tenant_text,
 )
 from windrow.queue.sqlite.rows import to_json, to_optional_time, to_tags, to_time
@@ -142,6 +144,22 @@ def list_documents(
 def count_documents(work: Work, tenant: str | None, collection: str | None) -> list[SourceCounts]:
     found = _rows(work, "count_documents", {"tenant": tenant, "collection": collection})
     return [SourceCounts(**{**row, "tenant": row["tenant"] or None}) for row in found]
+
+
+def find_at(work: Work, uri: str, tenant: str | None, limit: int) -> list[DocumentInfo]:
+    return _documents(work, "find_at", {"uri": uri, "tenant": tenant, "limit": limit})
+
+
+def count_pending(
+    work: Work, tenant: str | None, collection: str, source: str, run: str | None, limit: int
+) -> Pending:
+    place = {"tenant": tenant_text(tenant), "collection": collection, "source": source}
+    return read_pending(_rows(work, "count_pending", {**place, "run": run, "limit": limit}))
+
+
+def count_chunks(work: Work, contents: Sequence[str]) -> dict[str, int]:
+    found = _rows(work, "count_chunks", {"ids": to_json(list(contents))})
+    return {row["id"]: row["chunks"] for row in found}
 
 
 def delete_documents(work: Work, ids: Sequence[str]) -> int:

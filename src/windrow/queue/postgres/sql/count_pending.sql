@@ -1,0 +1,9 @@
+-- Documents that a crawl put into a source, and contents that they wait for. :tenant :collection :source
+-- :run (the crawl; null: whoever put them there) :limit. Returns pending, documents (how many there are)
+-- and waiting (how many of them wait), those that wait first.
+SELECT pending, count(*) OVER () AS documents, count(pending) OVER () AS waiting
+  FROM windrow.document
+ WHERE tenant = :tenant::text AND collection = :collection::text AND source = :source::text
+   AND (:run::text IS NULL OR metadata ->> 'crawl' = :run)
+ ORDER BY pending NULLS LAST
+ LIMIT :limit::integer
