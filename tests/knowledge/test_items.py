@@ -103,4 +103,4 @@ def test_u6_leases_are_five_minutes_unless_said_otherwise(queue: Any) -> None:
     leases = {one.kind: one.lease for one in handlers}
     assert leases["file.ingest"] == leases["rename.update"] == 300
     assert leases["folder.scan"] == leases["folder.ingest"] == 900
-    assert len(handlers) == 19  # that of refreshes too
+    assert len(handlers) == 20  # those of refreshes and of what is handed in too

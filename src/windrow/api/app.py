@@ -9,6 +9,7 @@ from windrow import __version__
 from windrow.api import events, health
 from windrow.api.errors import add_error_handlers
 from windrow.api.firecrawl import batch, crawl, extract, map, parse, scrape, search, team, watch
+from windrow.api.knowledge import items, progress
 from windrow.api.limits import BodyLimit
 from windrow.api.queue import groups, jobs, queues, runs
 from windrow.api.rates import RateLimit
@@ -37,6 +38,10 @@ ROUTERS = (
     events.router,
 )
 
+# Asked for with and without a prefix.
+KNOWLEDGE = (progress.router, items.router)
+PREFIX = "/api"
+
 
 def create_app(queue: Queue, settings: Settings) -> FastAPI:
     """An application whose queue is opened and closed by the caller."""
@@ -55,8 +60,10 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
     app.state.searching = Searching(settings, queue)
     app.state.stopping = [app.state.broadcast.close]  # those who listen would do so for ever
     app.state.closing = [app.state.searching.close]  # for whoever serves it, at the end
-    for router in ROUTERS:
+    for router in (*ROUTERS, *KNOWLEDGE):
         app.include_router(router)
+    for router in KNOWLEDGE:
+        app.include_router(router, prefix=PREFIX)
     add_error_handlers(app)
     app.add_middleware(BodyLimit)
     if origins := settings.api_cors_origins.replace(",", " ").split():
@@ -64,7 +71,13 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
             CORSMiddleware,
             allow_origins=origins,
             allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "Last-Event-ID", "x-idempotency-key"],
-            expose_headers=["Retry-After"],
+            allow_headers=[
+                "Authorization",
+                "Content-Type",
+                "Last-Event-ID",
+                "x-idempotency-key",
+                "If-None-Match",
+            ],
+            expose_headers=["Retry-After", "ETag", "X-Poll-Interval"],
         )
     return app

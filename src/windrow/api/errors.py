@@ -62,13 +62,15 @@ STATUSES: Final[tuple[tuple[type[WindrowError], int, str], ...]] = (
     (IndexUnavailable, 503, "INDEX_UNAVAILABLE"),
     (StoreError, 503, "STORE_ERROR"),
 )
-# Of a page that could not be had; all others are 500.
+# Of what could not be had; all others are 500.
 SCRAPE_STATUSES: Final = {
     "SCRAPE_DNS_RESOLUTION_ERROR": 200,  # with success: false, as clients expect it
     "SCRAPE_TIMEOUT": 408,
     "SCRAPE_NO_CACHED_DATA": 404,
     "SCRAPE_FORBIDDEN_TARGET": 403,
     "MODEL_NOT_CONFIGURED": 400,
+    "SOURCE_NOT_FOUND": 404,
+    "DOCUMENT_NOT_FOUND": 404,
 }
 # Those whose words are about the database and not about the request.
 _PRIVATE: Final = (StoreError,)

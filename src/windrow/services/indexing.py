@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from windrow.index.home import Index, Space
-from windrow.pipelines.index.context import space_of
+from windrow.pipelines.index.context import Chunk, space_of
 from windrow.queue.queue import Queue
 from windrow.search.searcher import Searcher
 from windrow.settings import Settings, data_folder
@@ -136,6 +136,13 @@ class Embedders:
 class SearchedSpace:
     space: Space
     model: str
+
+
+def cut(text: str, language: str) -> Sequence[Chunk]:
+    """A text as the chunks that the index has of it. Takes time."""
+    from windrow.index.chunk import chunk  # not at the top: grammars come with it
+
+    return chunk(text, language=language)
 
 
 def make_searcher(queue: Queue, index: Index, embedders: Embedders) -> Searcher:

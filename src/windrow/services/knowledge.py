@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from windrow.errors import FileGone, InvalidOptions, ScheduleNotFound, SourceNotFound
+from windrow.errors import (
+    FileGone,
+    IllegalTransition,
+    InvalidOptions,
+    JobNotFound,
+    ScheduleNotFound,
+    SourceNotFound,
+)
 from windrow.ingest.files.names import to_text
 from windrow.ingest.files.walk import WalkOptions
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.project.identity import tenant_of, without_credentials
 from windrow.ingest.project.repository import find_repository
 from windrow.ingest.web.scope import CrawlOptions
-from windrow.ingest.web.urls import normalise
+from windrow.ingest.web.urls import canonical, normalise
 from windrow.pipelines.knowledge.context import source_id
 from windrow.pipelines.knowledge.items import QUEUE, ContentPayload, LibraryPayload, new_item
 from windrow.pipelines.knowledge.libraries import PATTERNS, library_id
 from windrow.pipelines.knowledge.refreshing import REFRESH, refresh_job, source_jobs
+from windrow.pipelines.web.payloads import BudgetPayload
 from windrow.queue.documents import Source, SourceCounts, SourceKind, SourceRow
-from windrow.queue.job import LIVE, JobState, Priority
+from windrow.queue.job import LIVE, Job, JobState, Priority
 from windrow.queue.queue import Queue
 
 COLLECTION: Final = "default"
@@ -47,6 +55,7 @@ class AddOptions:
     walk: Mapping[str, Any] = field(default_factory=dict)  # of folders: see WalkOptions
     crawl: Mapping[str, Any] = field(default_factory=dict)  # of sites: see CrawlOptions
     scrape: Mapping[str, Any] = field(default_factory=dict)  # of pages: see ScrapeOptions
+    kept: Mapping[str, Any] = field(default_factory=dict)  # what else is remembered with a source
     is_page: bool = False  # of an address: that page alone
     version: str = ""  # of a library
     url: str | None = None  # of a library: where its documentation is
@@ -76,9 +85,16 @@ class SourceInfo:
         return self.counts.pending if self.counts else 0
 
 
-async def add(queue: Queue, what: str, options: AddOptions | None = None) -> Added:
-    """Have something ingested: an address, a path, or `library:NAME`. Raises FileGone and
-    InvalidOptions, and then nothing is begun."""
+async def add(
+    queue: Queue,
+    what: str,
+    options: AddOptions | None = None,
+    *,
+    budget: BudgetPayload | None = None,
+) -> Added:
+    """Have something ingested: an address, a path, or `library:NAME`. What is fetched for it may
+    use this of its tenant's quota. Raises FileGone and InvalidOptions, and then nothing is begun.
+    """
     chosen = options or AddOptions()
     if what.startswith(_WEB):
         source = _site(what, chosen)
@@ -91,7 +107,7 @@ async def add(queue: Queue, what: str, options: AddOptions | None = None) -> Add
         source = _as_before(source, known[0], chosen)
     await queue.store.put_sources([source])
     await plan_refresh(queue, source)
-    [job, *_] = source_jobs(source, priority=Priority.COMMAND)
+    [job, *_] = source_jobs(source, priority=Priority.COMMAND, budget=budget)
     [inserted] = await queue.enqueue_many([job])
     return Added(source, inserted.id)
 
@@ -170,17 +186,38 @@ async def refresh_source(queue: Queue, source: SourceRow) -> str:
     return inserted.id
 
 
+async def refresh_now(
+    queue: Queue, source: SourceRow, *, budget: BudgetPayload | None = None
+) -> str:
+    """The same without a step between, for who follows it: the id of what does it."""
+    if source.kind in ("note", "upload"):
+        raise InvalidOptions(f"a {source.kind} has nothing to be looked at again")
+    [job, *_] = source_jobs(source, priority=Priority.COMMAND, budget=budget)
+    [inserted] = await queue.enqueue_many([job])
+    return inserted.id
+
+
+async def change_source(queue: Queue, source: Source, **changes: Any) -> None:
+    """Give a source another title, tags, options, or time between looks."""
+    named = {one.name: getattr(source, one.name) for one in fields(SourceRow)}
+    row = SourceRow(**{**named, **changes})
+    await queue.store.put_sources([row])
+    if row.refresh_seconds is None:
+        with suppress(ScheduleNotFound):
+            await queue.unschedule(_schedule_name(row))
+    else:
+        await plan_refresh(queue, row)
+
+
 async def remove_source(queue: Queue, source: SourceRow) -> int:
     """Remove a source with its documents, and its waiting work; how many documents there were."""
     if source.refresh_seconds is not None:
         with suppress(ScheduleNotFound):
             await queue.unschedule(_schedule_name(source))
-    await queue.cancel_all(
-        tag=f"source:{source.id}",
-        tenant=source.tenant,
-        state=[state for state in LIVE if state is not JobState.ACTIVE],
-        reason="its source is removed",
-    )
+    waiting = [state for state in LIVE if state is not JobState.ACTIVE]
+    async for job in iterate_jobs(queue, source.tenant, source.id, waiting):
+        with suppress(IllegalTransition, JobNotFound):
+            await queue.cancel(job.id, reason="its source is removed")
     counts = (await _counts(queue, source.tenant or "")).get((source.tenant, source.id))
     await queue.store.delete_sources(source.tenant, [source.id])
     return counts.documents if counts else 0
@@ -204,8 +241,22 @@ async def plan_refresh(queue: Queue, source: SourceRow) -> None:
 
 async def is_settled(queue: Queue, tenant: str | None, id: str) -> bool:
     """Whether nothing is to be done for a source any more, before the index."""
-    live = await queue.list(tag=f"source:{id}", tenant=tenant, state=list(LIVE), limit=1)
-    return not live
+    async for _ in iterate_jobs(queue, tenant, id):
+        return False
+    return True
+
+
+async def iterate_jobs(
+    queue: Queue, tenant: str | None, id: str, states: Iterable[JobState] = LIVE
+) -> AsyncIterator[Job]:
+    """The jobs that work for a source, newest first. Sources of two tenants may have one id."""
+    after = None
+    tag, wanted = f"source:{id}", list(states)
+    while page := await queue.list(tag=tag, tenant=tenant, state=wanted, after=after, limit=PAGE):
+        for job in page:
+            if job.tenant == tenant:
+                yield job
+        after = page[-1].id
 
 
 def _schedule_name(source: SourceRow) -> str:
@@ -217,9 +268,12 @@ async def _counts(queue: Queue, tenant: str | None) -> dict[tuple[str | None, st
 
 
 async def _with_jobs(queue: Queue, info: SourceInfo) -> SourceInfo:
-    tag = f"source:{info.source.id}"
-    jobs = await queue.list(tag=tag, tenant=info.source.tenant, state=list(LIVE), limit=PAGE)
-    return replace(info, jobs=len(jobs))
+    count = 0
+    async for _ in iterate_jobs(queue, info.source.tenant, info.source.id):
+        count += 1
+        if count == PAGE:
+            break
+    return replace(info, jobs=count)
 
 
 def _site(url: str, options: AddOptions) -> SourceRow:
@@ -229,8 +283,10 @@ def _site(url: str, options: AddOptions) -> SourceRow:
     CrawlOptions.parse(dict(options.crawl))
     ScrapeOptions.parse(dict(options.scrape))
     kind: SourceKind = "page" if options.is_page else "site"
-    kept = {"crawl": dict(options.crawl), "scrape": dict(options.scrape)}
-    return _row(options, kind, address, address, {name: one for name, one in kept.items() if one})
+    parts = {"crawl": dict(options.crawl), "scrape": dict(options.scrape)}
+    kept = {name: one for name, one in parts.items() if one}
+    row = _row(options, kind, address, address, kept)
+    return replace(row, id=source_id(canonical(address)))
 
 
 def _library(name: str, options: AddOptions) -> SourceRow:
@@ -285,7 +341,7 @@ def _row(
         kind=kind,
         uri=uri,
         title=options.title or title,
-        options=kept,
+        options={**kept, **options.kept},
         tags=tuple(options.tags),
         refresh_seconds=options.refresh_seconds,
     )

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ import msgspec
 from windrow.errors import SearchError, StoreError, WindrowError
 from windrow.index.home import Index
 from windrow.pipelines.index.building import begin_build, rebuild
-from windrow.pipelines.index.context import Chunk, Indexing, space_of
+from windrow.pipelines.index.context import Indexing, space_of
 from windrow.pipelines.index.handlers import index_handlers
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.queue.queue import Queue
@@ -28,6 +28,7 @@ from windrow.search.request import SearchRequest
 from windrow.search.searcher import Searcher
 from windrow.services.indexing import (
     Embedders,
+    cut,
     find_home,
     index_folder,
     make_searcher,
@@ -74,7 +75,7 @@ async def _serving(
 ) -> AsyncIterator[Indexing]:
     """What the owner does besides its jobs: it answers, and sees to what is to be done."""
     embedders = Embedders(settings)
-    indexing = Indexing(queue, index, embedders.find, _cut)
+    indexing = Indexing(queue, index, embedders.find, cut)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(embedders.close)
         await check_index(indexing)
@@ -235,9 +236,3 @@ async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-def _cut(text: str, language: str) -> Sequence[Chunk]:
-    from windrow.index.chunk import chunk  # not at the top: grammars come with it
-
-    return chunk(text, language=language)

@@ -53,7 +53,7 @@ async def _find(
     if is_id(named):
         found = await queue.store.get_documents([named])
     else:
-        found = [one async for one in _at(queue, named, tenant, source)]
+        found = await queue.store.find_at(named, tenant)
     found = [
         one
         for one in found
@@ -69,18 +69,7 @@ async def _find(
     return max(found, key=lambda one: (one.is_searchable, one.changed_at))
 
 
-async def _at(
-    queue: Queue, uri: str, tenant: str | None, source: str | None
-) -> AsyncIterator[DocumentInfo]:
-    """The documents of that name in every source, or in one."""
-    async for one in _sources(queue, tenant):
-        if source in (None, one.id):
-            found = await queue.store.find_documents(one.tenant, one.collection, one.id, [uri])
-            for document in found:
-                yield document
-
-
-async def _sources(queue: Queue, tenant: str | None) -> AsyncIterator[Source]:
+async def iterate_sources(queue: Queue, tenant: str | None) -> AsyncIterator[Source]:
     after = ("", "")
     while page := await queue.store.list_sources(tenant, after=after, limit=PAGE):
         for one in page:

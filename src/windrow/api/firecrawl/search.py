@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from windrow.api.callers import Reader
 from windrow.api.errors import bad_request
 from windrow.queue.ids import new_id
 from windrow.search.request import Found, SearchRequest
+from windrow.services.browsing import host_of
 from windrow.services.searching import Searching
 
 router = APIRouter(tags=["search"])
@@ -95,7 +95,7 @@ def _formats(options: dict[str, Any]) -> frozenset[str]:
 
 
 def _is_chosen(uri: str, chosen: dict[str, list[str]]) -> bool:
-    host = urlsplit(uri).hostname or ""
+    host = host_of(uri)
 
     def is_in(domains: list[str]) -> bool:
         return any(host == one or host.endswith(f".{one}") for one in map(str, domains))

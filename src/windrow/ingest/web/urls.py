@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import Final, NamedTuple
-from urllib.parse import SplitResult, quote, urljoin, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urljoin, urlsplit
 
 import idna
 
@@ -37,6 +37,12 @@ _UNRESERVED: Final = frozenset(
 _PATH_SAFE: Final = "/%:@!$&'()*+,;=~"
 _QUERY_SAFE: Final = "/%:@!$&'()*+,;=~?[]|"
 _INDEX_FILE: Final = re.compile(r"/index\.(?:html?|php)$", re.IGNORECASE)
+# Parameters that say where somebody came from, not what they want to see.
+_CAMPAIGN: Final = "utm_"
+_TRACKING: Final = frozenset(
+    {"gclid", "gclsrc", "fbclid", "msclkid", "twclid", "li_fat_id", "mc_cid", "mc_eid", "ref"}
+    | {"hsctatracking", "_hsenc", "_hsmi", "_ga", "_gac", "_gl", "source"}
+)
 # The route of a page that is drawn by a script: `#/inbox`, `#!/inbox`.
 _ROUTE: Final = re.compile(r"/.|!/")
 
@@ -96,6 +102,19 @@ def drop_query(url: str) -> str:
         return url
     _, mark, fragment = rest.partition("#")
     return f"{head}{mark}{fragment}"
+
+
+def canonical(url: str) -> str:
+    """What a normalised URL is the same as: without what only says where somebody came from, with
+    its parameters in order, and no slash or fragment at the end."""
+    parts = urlsplit(url)
+    kept = sorted(
+        one
+        for one in parse_qsl(parts.query, keep_blank_values=True)
+        if not one[0].lower().startswith(_CAMPAIGN) and one[0].lower() not in _TRACKING
+    )
+    query = f"?{urlencode(kept)}" if kept else ""
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}{query}"
 
 
 @lru_cache(maxsize=4096)

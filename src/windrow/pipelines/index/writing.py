@@ -179,10 +179,10 @@ async def _points(
 def _cut(contents: Iterable[Content], cut: Cut) -> None:
     for one in contents:
         if one.chunks is None:
-            one.chunks = cut(one.info.text, _language(one.documents[0]))
+            one.chunks = cut(one.info.text, language_of(one.documents[0]))
 
 
-def _language(document: DocumentInfo) -> str:
+def language_of(document: DocumentInfo) -> str:
     """How to cut it. What a web page says is the language of its readers: it is markdown."""
     if document.uri.startswith(("http://", "https://")):
         return "markdown"

@@ -16,6 +16,7 @@ from windrow.pipelines.knowledge.folders import (
     scan_folder,
     scan_project,
 )
+from windrow.pipelines.knowledge.handing import FEED, HandedPayload, feed
 from windrow.pipelines.knowledge.items import (
     LEASE_SECONDS,
     MAX_ATTEMPTS,
@@ -67,8 +68,8 @@ IN_BATCHES: Mapping[tuple[ItemType, Operation], Many] = {
 def knowledge_handlers(
     knowledge: Knowledge, *, leases: Mapping[ItemType, int] | None = None
 ) -> list[Handler]:
-    """A handler for each of the eighteen pairs, and that of refreshes. `leases` are in seconds, by
-    type; the usual one is five minutes."""
+    """A handler for each of the eighteen pairs, and those of refreshes and of what is handed in.
+    `leases` are in seconds, by type; the usual one is five minutes."""
     seconds = leases or {}
     storage = Storage(knowledge.queue)
     single = [
@@ -79,13 +80,29 @@ def knowledge_handlers(
         _batched(pair, function, knowledge, storage, seconds.get(pair[0], LEASE_SECONDS))
         for pair, function in IN_BATCHES.items()
     ]
-    return [*single, *batched, _refreshing(knowledge)]
+    return [*single, *batched, _refreshing(knowledge), _feeding(knowledge, storage)]
 
 
 def _refreshing(knowledge: Knowledge) -> Handler:
     @handler(REFRESH, queue=QUEUE, lease=LEASE_SECONDS, max_attempts=MAX_ATTEMPTS, backoff=BACKOFF)
     async def run(job: Job, payload: RefreshPayload) -> Outcome:
         return await refresh(knowledge.queue, job, payload)
+
+    return run
+
+
+def _feeding(knowledge: Knowledge, storage: Storage) -> Handler:
+    @handler(FEED, queue=QUEUE, lease=LEASE_SECONDS, max_attempts=MAX_ATTEMPTS, backoff=BACKOFF)
+    async def run(job: Job, payload: HandedPayload) -> Outcome:
+        if await storage.is_away():
+            return Snooze(PROBE_SECONDS)
+        try:
+            outcome = await feed(knowledge.queue, job, payload)
+        except Exception as error:
+            storage.note(error)
+            return outcome_of(error)
+        storage.note(None)
+        return outcome
 
     return run
 

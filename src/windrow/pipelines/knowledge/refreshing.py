@@ -10,6 +10,7 @@ import msgspec
 
 from windrow.pipelines.knowledge.items import QUEUE, FilePayload, new_item
 from windrow.pipelines.knowledge.sites import crawl_job, page_job
+from windrow.pipelines.web.payloads import BudgetPayload
 from windrow.queue.documents import SourceRow
 from windrow.queue.job import Job, NewJob, Priority
 from windrow.queue.outcome import Done
@@ -44,13 +45,17 @@ async def refresh(queue: Queue, job: Job, payload: RefreshPayload) -> Done:
     return Done({"jobs": [one.id for one in then if one.id]}, then=then)
 
 
-def source_jobs(source: SourceRow, *, priority: int) -> list[NewJob]:
-    """The jobs that look at a source again; none for what can be had only once."""
+def source_jobs(
+    source: SourceRow, *, priority: int, budget: BudgetPayload | None = None
+) -> list[NewJob]:
+    """The jobs that look at a source again; none for what can be had only once. What is fetched for
+    them may use this of their tenant's quota."""
     match source.kind:
         case "site":
-            return [crawl_job(source, _part(source, "crawl"), _part(source, "scrape"))]
+            crawl, scrape = _part(source, "crawl"), _part(source, "scrape")
+            return [crawl_job(source, crawl, scrape, budget=budget)]
         case "page":
-            return [page_job(source, _part(source, "scrape"))]
+            return [page_job(source, _part(source, "scrape"), budget=budget)]
         case "folder":
             return [_item(source, "folder", "scan", {"folder_path": source.uri}, priority)]
         case "project":

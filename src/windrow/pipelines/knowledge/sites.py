@@ -13,6 +13,7 @@ from windrow.pipelines.web.payloads import (
     KICKOFF_PRIORITY,
     NO_TEAM,
     SCRAPE,
+    BudgetPayload,
     CrawlPayload,
     FeedPayload,
     PagePayload,
@@ -23,6 +24,8 @@ from windrow.queue.documents import SourceRow
 from windrow.queue.ids import new_id
 from windrow.queue.job import NewJob
 
+# How far something is stays to be read for so long, whatever becomes of its pages.
+KEPT_SECONDS: Final = 7 * 86_400
 # Pages are kept, and asked for with what was kept: one that has not changed is not sent again.
 CONDITIONAL: Final = {"maxAge": 0}
 
@@ -33,6 +36,7 @@ def crawl_job(
     scrape_options: Mapping[str, Any] | None = None,
     *,
     priority: int = KICKOFF_PRIORITY,
+    budget: BudgetPayload | None = None,
 ) -> NewJob:
     """A crawl of a source's address, whose pages become its documents. Raises InvalidOptions."""
     crawl_id = new_id()
@@ -43,6 +47,7 @@ def crawl_job(
         crawler_options=CrawlOptions.parse(dict(options)),
         scrape_options=ScrapeOptions.parse({**CONDITIONAL, **(scrape_options or {})}),
         feed=FeedPayload(collection=source.collection, source=source.id, tags=source.tags),
+        budget=budget,
     )
     return NewJob(
         CRAWL,
@@ -52,6 +57,7 @@ def crawl_job(
         tenant=source.tenant,
         id=crawl_id,
         tags=(f"source:{source.id}",),
+        retention=KEPT_SECONDS,
     )
 
 
@@ -60,6 +66,7 @@ def page_job(
     scrape_options: Mapping[str, Any] | None = None,
     *,
     priority: int = KICKOFF_PRIORITY,
+    budget: BudgetPayload | None = None,
 ) -> NewJob:
     """One page, which is a source of its own. Raises InvalidOptions."""
     payload = PagePayload(
@@ -67,6 +74,7 @@ def page_job(
         team_id=source.tenant or NO_TEAM,
         scrape_options=ScrapeOptions.parse({**CONDITIONAL, **(scrape_options or {})}),
         feed=FeedPayload(collection=source.collection, source=source.id, tags=source.tags),
+        budget=budget,
     )
     return NewJob(
         SCRAPE,
@@ -77,4 +85,5 @@ def page_job(
         limits=limit_keys(source.uri, tenant=source.tenant),
         id=new_id(),
         tags=(f"source:{source.id}",),
+        retention=KEPT_SECONDS,
     )

@@ -118,7 +118,7 @@ def _row(
         title=scraped.document.title or uri,
         language=metadata.language or "",
         tags=feed.tags,
-        metadata={"crawl": payload.crawl_id, "description": metadata.description},
+        metadata={"crawl": payload.crawl_id or job.id, "description": metadata.description},
         content_hash=digest,
         pending=pending,
         size=len(text.encode("utf-8", "replace")),
