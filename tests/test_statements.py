@@ -34,7 +34,6 @@ ONLY: dict[str, dict[str, str]] = {
             (
                 "find_group_keys",
                 "find_heads",
-                "find_last_seq",
                 "find_oldest_ready",
                 "list_paused_queues",
             ),

@@ -5,6 +5,7 @@
     │  └─ MissingExtra(extra)
     ├─ QuotaExceeded(left, wanted, until) a tenant has used what it may use for now
     ├─ RateLimited(key, retry_after) *    somebody else's limit, not one of ours
+    ├─ MigrationFailed                    what is to be moved cannot be read, or must not be dropped
     ├─ DeliveryFailed(origin)             a webhook was not taken; transient or not
     ├─ IngestError(code)
     │  ├─ FetchError(code, url)           each says for itself whether it is transient
@@ -128,6 +129,10 @@ class IndexUnavailable(SearchError):
     """The index cannot be opened or does not answer."""
 
     transient = True
+
+
+class MigrationFailed(WindrowError):
+    """What is to be moved here cannot be read, or must not be dropped yet."""
 
 
 class DeliveryFailed(WindrowError):

@@ -20,6 +20,7 @@ from windrow.cli import (
     knowledge,
     limits,
     mcp,
+    migrate,
     queues,
     schedules,
     search,
@@ -41,6 +42,7 @@ app.add_typer(groups.app, name="groups")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(limits.app, name="limits")
+app.add_typer(migrate.app, name="migrate")
 app.add_typer(queues.app, name="queues")
 app.add_typer(schedules.app, name="schedules")
 app.add_typer(knowledge.app, name="sources")

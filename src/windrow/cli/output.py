@@ -78,15 +78,18 @@ def load(database: str | None) -> Settings:
 def run(
     work: Coroutine[Any, Any, T],
     loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    *,
+    failed: int | None = None,
 ) -> T:
-    """Run a command's work; an error is one line on stderr and an exit code, not a traceback."""
+    """Run a command's work; an error is one line on stderr and an exit code, not a traceback.
+    `failed` is that code, where another one means something else."""
     try:
         with asyncio.Runner(loop_factory=loop) as runner:
             return runner.run(work)
     except WindrowError as error:
         misuse = ConfigError | InvalidOptions | InvalidSearch
         code = MISUSED if isinstance(error, misuse) else FAILED
-        raise give_up(str(error), code) from error
+        raise give_up(str(error), code if failed is None else failed) from error
 
 
 def give_up(why: str, code: int = FAILED) -> typer.Exit:

@@ -37,9 +37,10 @@ def crawl_job(
     *,
     priority: int = KICKOFF_PRIORITY,
     budget: BudgetPayload | None = None,
+    id: str | None = None,
 ) -> NewJob:
     """A crawl of a source's address, whose pages become its documents. Raises InvalidOptions."""
-    crawl_id = new_id()
+    crawl_id = id or new_id()
     payload = CrawlPayload(
         url=source.uri,
         crawl_id=crawl_id,

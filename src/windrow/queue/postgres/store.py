@@ -10,6 +10,7 @@
 - `paging`: what is kept of web pages; `documenting`: what was ingested and can be found
 - `streaming`: what happened, in order, for those who follow it
 - `copying`: jobs on their way to or from another database
+- `importing`: jobs from tables that are not Windrow's
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
 - `dialects`: foreign schemas over them
 """
@@ -37,6 +38,7 @@ from windrow.queue.postgres.examining import Examining
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.finishing import Finishing
 from windrow.queue.postgres.grouping import Grouping
+from windrow.queue.postgres.importing import Importing
 from windrow.queue.postgres.inserting import (
     Insertion,
     can_be_copied,
@@ -90,6 +92,7 @@ class PostgresStore(
     Paging,
     Calling,
     Copying,
+    Importing,
     Leading,
     Listening,
     Registering,

@@ -153,6 +153,15 @@ CREATE TABLE windrow_group_note (
   PRIMARY KEY (group_id, subject, text)
 ) WITHOUT ROWID;
 
+CREATE TABLE windrow_imported (
+  origin TEXT NOT NULL,
+  key TEXT NOT NULL,
+  checksum TEXT NOT NULL,
+  job_id TEXT,
+  imported_at INTEGER NOT NULL,
+  PRIMARY KEY (origin, key)
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_job_error (
   number INTEGER PRIMARY KEY,
   seq INTEGER NOT NULL,

@@ -19,6 +19,7 @@ from windrow.errors import ConfigError
 from windrow.queue.bells import Bell, any_event, end_of, work_in
 from windrow.queue.copying import Parcel, QueueRow, Receipt
 from windrow.queue.dialects.loading import DialectInfo
+from windrow.queue.importing import Arrival, Import, ImportNote
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.migrate import check_version
 from windrow.queue.notifying import Notifier
@@ -73,6 +74,7 @@ from windrow.queue.sqlite import (
     examining,
     finishing,
     grouping,
+    importing,
     leading,
     leasing,
     limiting,
@@ -540,6 +542,20 @@ class SqliteStore(CallVerbs):
 
     async def add_queues(self, rows: Sequence[QueueRow]) -> None:
         await self._write(lambda work: receiving.add_queues(work, rows))
+
+    # Importing
+
+    async def import_arrivals(self, origin: str, arrivals: Sequence[Arrival]) -> Import:
+        return await self._write(lambda work: importing.import_arrivals(work, origin, arrivals))
+
+    async def find_imported(self, origin: str, keys: Sequence[str]) -> list[ImportNote]:
+        return await self._read(lambda work: importing.find_imported(work, origin, keys))
+
+    async def list_imported(self, origin: str, after: str, limit: int) -> list[ImportNote]:
+        return await self._read(lambda work: importing.list_imported(work, origin, after, limit))
+
+    async def forget_imported(self, origin: str, keys: Sequence[str]) -> None:
+        await self._write(lambda work: importing.forget_imported(work, origin, keys))
 
     # Workers
 

@@ -1,0 +1,235 @@
+"""A row of another queue's table becomes an arrival: its job, under an id that is always the same,
+and what odd values mean."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from windrow.errors import InvalidJob
+from windrow.queue.checks import SizeLimits, check_name, to_row
+from windrow.queue.codec import clean_text
+from windrow.queue.copying import CopiedJob
+from windrow.queue.documents import SourceRow
+from windrow.queue.job import FINAL, JobError, JobState, NewJob, Progress
+from windrow.services.migration.origins import Row
+
+_NAMESPACE: Final = uuid.UUID("5f0c6a2e-53c1-4c53-8a6e-0d1a4f6a3b77")
+DONE: Final = "done already"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A row that does not become a job, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What has become of a job where it comes from."""
+
+    state: JobState = JobState.READY
+    created_at: datetime | None = None
+    run_at: datetime | None = None
+    finished_at: datetime | None = None
+    attempts: int = 0
+    crashes: int = 0
+    runs: int = 0
+    max_crashes: int | None = None
+    errors: Sequence[str] = ()
+    result: Any = None
+    progress: int | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One table: how its rows are told apart, in which order they come, and what each becomes."""
+
+    name: str
+    keys: Sequence[str]
+    order: Sequence[str]
+    convert: Callable[[Row, str, Context], CopiedJob | Left]  # the row, the id of its job
+
+    def key_of(self, row: Row) -> str:
+        """What tells a row from the others: the first of these columns that it has."""
+        for column in self.keys:
+            if row.get(column) is not None:
+                return str(row[column])
+        return checksum(row)
+
+
+@dataclass(slots=True)
+class Context:
+    """What is known while a table is read."""
+
+    origin: str
+    now: datetime
+    with_finished: bool = False
+    messages: Mapping[Any, str] = field(default_factory=dict)  # texts of errors, by id
+    table: str = ""
+    sources: list[SourceRow] = field(default_factory=list)  # that the jobs ask for
+
+    def id_of(self, key: str) -> str:
+        """The id of the job that a row becomes: its own where that is a UUID, for others may know
+        the job by it; else one that is the same each time."""
+        try:
+            return str(uuid.UUID(key))
+        except ValueError:
+            return str(uuid.uuid5(_NAMESPACE, "\0".join([self.origin, self.table, key])))
+
+
+def make_job(context: Context, id: str, new: NewJob, past: Past) -> CopiedJob:
+    """The job of a row. One whose values no job can have has failed, with the reason."""
+    try:
+        row = to_row(msgspec.structs.replace(new, id=id), SizeLimits())
+    except InvalidJob as error:
+        return spoilt(context, id, new.kind, new.payload, str(error), past)
+    created = past.created_at or context.now
+    run_at = past.run_at or created
+    state = past.state
+    if state is JobState.READY and run_at > context.now:
+        state = JobState.SCHEDULED
+    is_final = state in FINAL
+    return CopiedJob(
+        id=id,
+        queue=row.queue,
+        kind=row.kind,
+        state=state,
+        priority=row.priority,
+        attempts=past.attempts,
+        crashes=past.crashes,
+        runs=max(past.runs, past.attempts + past.crashes),
+        # One that had used them up waits all the same: it has one more.
+        max_attempts=max(row.max_attempts, past.attempts + (not is_final)),
+        max_crashes=max(past.max_crashes or row.max_crashes, past.crashes + (not is_final)),
+        created_at=created,
+        run_at=run_at,
+        started_at=None,
+        finished_at=(past.finished_at or context.now) if is_final else None,
+        expires_at=None,
+        tenant=row.tenant,
+        group=past.group,
+        root_of=None,
+        unique=row.unique,
+        error=_first_line(past.errors[-1]) if past.errors else None,
+        lease_seconds=row.lease_seconds,
+        retention_seconds=row.retention_seconds,
+        is_cleaned=row.is_cleaned,
+        tags=row.tags,
+        errors=tuple(
+            JobError(past.finished_at or created, "attempt", clean_text(text), "Imported")
+            for text in past.errors
+        ),
+        progress=None if past.progress is None else Progress(past.progress, None, {}, context.now),
+        limits=(),
+        max_hold_seconds=row.max_hold_seconds,
+        place=0,
+        payload=bytes(row.payload).decode(),
+        headers=None if row.headers is None else bytes(row.headers).decode(),
+        result=None if past.result is None else msgspec.json.encode(past.result).decode(),
+        unit=past.group,
+    )
+
+
+def spoilt(
+    context: Context, id: str, kind: str, payload: Any, reason: str, past: Past | None = None
+) -> CopiedJob:
+    """What cannot be done as it is becomes a failed job that has the row, to be mended and retried:
+    nothing is lost silently."""
+    past = past or Past()
+    failed = Past(
+        state=JobState.FAILED,
+        created_at=past.created_at,
+        errors=[*past.errors, f"it cannot be taken over as it is: {reason}"],
+        group=past.group,
+    )
+    new = NewJob(_name(kind), _kept(payload), queue="migrated")
+    return make_job(context, id, new, failed)
+
+
+def _name(kind: str) -> str:
+    try:
+        return check_name(kind, "kind")
+    except InvalidJob:
+        return "unknown"
+
+
+def _kept(payload: Any) -> Any:
+    """As JSON, whatever was in it; one that is too large stays where it is."""
+    text = msgspec.json.encode(payload, enc_hook=str)
+    if len(text) > SizeLimits().payload:
+        return {"left_behind": f"a payload of {len(text)} bytes"}
+    return msgspec.json.decode(text)
+
+
+def checksum(row: Row) -> str:
+    """Of all that a row says."""
+    text = msgspec.json.encode(sorted(row.items()), enc_hook=str)
+    return hashlib.sha256(text).hexdigest()[:32]
+
+
+def read_time(value: Any) -> datetime | None:
+    """A time, however it was written; without a zone it is UTC."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = value / 1000 if value > 1e11 else value
+        return datetime.fromtimestamp(seconds, UTC)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def read_json(value: Any) -> Any:
+    """JSON that is text in one database and a value in another. What is none is kept as text under
+    `unreadable`."""
+    if value is None or not isinstance(value, str | bytes):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        text = value if isinstance(value, str) else value.decode(errors="replace")
+        return {"unreadable": text} if text.strip() else None
+
+
+def as_mapping(value: Any) -> dict[str, Any]:
+    read = read_json(value)
+    if read is None:
+        return {}
+    return read if isinstance(read, dict) else {"value": read}
+
+
+def as_count(value: Any) -> int:
+    try:
+        return min(max(0, int(value or 0)), 1_000_000)
+    except (TypeError, ValueError):
+        return 0
+
+
+def as_priority(value: Any, usual: int) -> int:
+    """0 to 10."""
+    try:
+        return min(max(0, int(value)), 10)
+    except (TypeError, ValueError):
+        return usual
+
+
+def as_text(value: Any) -> str | None:
+    """A text that says something, or None."""
+    text = "" if value is None else str(value).strip()
+    return text or None
+
+
+def _first_line(text: str) -> str:
+    return clean_text(text).strip().partition("\n")[0][:500]

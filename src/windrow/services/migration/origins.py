@@ -1,0 +1,226 @@
+"""Where work comes from: a SQLite file, a Postgres database. Both are read in batches, as rows with
+the columns they have, under one snapshot, and written to only by `mark` and `drop`."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+from urllib.parse import quote
+
+import asyncpg
+
+from windrow.errors import MigrationFailed
+from windrow.queue.sqlite.location import parse_url
+from windrow.services.database import without_password
+
+BATCH: Final = 500
+MARK: Final = "windrow_deprecated"  # SQLite has no comments on tables: a table says it
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str  # with its schema, unless that is the usual one
+    columns: frozenset[str]
+
+
+class Origin(Protocol):
+    name: str  # the same for every run, without a password
+
+    async def list_tables(self) -> list[Table]:
+        """The tables that hold rows of their own; what Windrow's dialects show is none."""
+        ...
+
+    def read(self, table: Table, order: Sequence[str]) -> AsyncIterator[list[Row]]:
+        """The rows of a table, by those of these columns that it has."""
+        ...
+
+    async def mark(self, tables: Sequence[str], is_deprecated: bool) -> None:
+        """Say of tables that they are not to be used any more, or take that back."""
+        ...
+
+    async def drop(self, tables: Sequence[str]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+async def open_database(place: str) -> Origin:
+    """A file of SQLite, by path or URL, or a Postgres database. Raises MigrationFailed."""
+    if place.startswith(("postgresql://", "postgres://")):
+        return await PostgresOrigin.open(place)
+    path = parse_url(place).path if place.startswith("sqlite:") else place
+    return await asyncio.to_thread(lambda: SqliteOrigin(Path(path).expanduser().absolute()))
+
+
+class SqliteOrigin:
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise MigrationFailed(f"there is no file {path}")
+        self.name = f"sqlite:{path.resolve()}"
+        self._path = path
+        try:
+            self._connection = sqlite3.connect(
+                f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False, timeout=10
+            )
+            self._connection.row_factory = sqlite3.Row
+            # Names and texts of old programs need not be UTF-8: nothing is lost over that.
+            self._connection.text_factory = lambda text: text.decode(errors="replace")
+            self._connection.execute("BEGIN")
+            self._connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+        except sqlite3.DatabaseError as error:
+            raise MigrationFailed(f"{path} cannot be read as a SQLite database: {error}") from error
+
+    async def list_tables(self) -> list[Table]:
+        return await asyncio.to_thread(self._list_tables)
+
+    def _list_tables(self) -> list[Table]:
+        rows = self._connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+        )
+        names = [row["name"] for row in rows]
+        if "windrow_unified_job" in names:  # the dialect's, whose rows are jobs already
+            names.remove("unified_queue")
+        return [Table(name, self._columns(name)) for name in names if name != MARK]
+
+    def _columns(self, table: str) -> frozenset[str]:
+        found = self._connection.execute("SELECT name FROM pragma_table_info(?)", [table])
+        return frozenset(row["name"] for row in found)
+
+    async def read(self, table: Table, order: Sequence[str]) -> AsyncIterator[list[Row]]:
+        by = ", ".join(_quoted(name) for name in order if name in table.columns)
+        text = f"SELECT * FROM {_quoted(table.name)}" + (f" ORDER BY {by}" if by else "")
+        cursor = await asyncio.to_thread(self._connection.execute, text)
+        with closing(cursor):
+            while rows := await asyncio.to_thread(cursor.fetchmany, BATCH):
+                yield [dict(row) for row in rows]
+
+    async def mark(self, tables: Sequence[str], is_deprecated: bool) -> None:
+        def do(connection: sqlite3.Connection) -> None:
+            if not is_deprecated:
+                connection.execute(f"DROP TABLE IF EXISTS {MARK}")
+                return
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {MARK}"
+                " (table_name TEXT PRIMARY KEY, since TEXT, why TEXT)"
+            )
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            connection.executemany(
+                f"INSERT OR IGNORE INTO {MARK} VALUES (?, ?, ?)",
+                [(name, now, NOTICE) for name in tables],
+            )
+
+        await asyncio.to_thread(self._write, do)
+
+    async def drop(self, tables: Sequence[str]) -> None:
+        def do(connection: sqlite3.Connection) -> None:
+            connection.execute("PRAGMA foreign_keys = OFF")
+            for name in tables:
+                connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)}")
+            connection.execute(f"DROP TABLE IF EXISTS {MARK}")
+
+        await asyncio.to_thread(self._write, do)
+
+    def _write(self, do: Any) -> None:
+        self._connection.rollback()  # the snapshot that was read under
+        try:
+            with closing(sqlite3.connect(self._path, timeout=10)) as connection, connection:
+                do(connection)
+        except sqlite3.DatabaseError as error:
+            raise MigrationFailed(f"{self._path} cannot be written to: {error}") from error
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._connection.close)
+
+
+class PostgresOrigin:
+    def __init__(self, name: str, connection: Any) -> None:
+        self.name = name
+        self._connection = connection
+        self._snapshot: Any = None
+
+    @classmethod
+    async def open(cls, url: str) -> PostgresOrigin:
+        try:
+            connection = await asyncpg.connect(url, timeout=10)
+        except (OSError, TimeoutError, ValueError, asyncpg.PostgresError) as error:
+            raise MigrationFailed(f"{without_password(url)} cannot be opened: {error}") from error
+        # The same name by whichever address it is reached, so that nothing is taken in twice.
+        identity = await connection.fetchval(
+            "SELECT format('postgres:%s/%s', (SELECT system_identifier FROM pg_control_system()),"
+            " current_database())"
+        )
+        return cls(identity, connection)
+
+    async def list_tables(self) -> list[Table]:
+        await self._begin()
+        found = await self._connection.fetch(_TABLES)
+        return [Table(row["name"], frozenset(row["columns"])) for row in found]
+
+    async def read(self, table: Table, order: Sequence[str]) -> AsyncIterator[list[Row]]:
+        await self._begin()
+        by = ", ".join(_quoted(name) for name in order if name in table.columns)
+        text = f"SELECT * FROM {_quoted(table.name)}" + (f" ORDER BY {by}" if by else "")
+        cursor = await self._connection.cursor(text)
+        while rows := await cursor.fetch(BATCH):
+            yield [dict(row) for row in rows]
+
+    async def mark(self, tables: Sequence[str], is_deprecated: bool) -> None:
+        await self._end()
+        notice = "'" + NOTICE.replace("'", "''") + "'" if is_deprecated else "NULL"
+        await self._each(f"COMMENT ON TABLE {{}} IS {notice}", tables)
+
+    async def drop(self, tables: Sequence[str]) -> None:
+        await self._end()
+        await self._each("DROP TABLE IF EXISTS {} CASCADE", tables)
+
+    async def _each(self, statement: str, tables: Sequence[str]) -> None:
+        try:
+            async with self._connection.transaction():
+                await self._connection.execute("SET LOCAL lock_timeout = '10s'")
+                for name in tables:
+                    await self._connection.execute(statement.format(_quoted(name)))
+        except asyncpg.PostgresError as error:
+            raise MigrationFailed(f"the tables cannot be changed: {error}") from error
+
+    async def _begin(self) -> None:
+        if self._snapshot is None:
+            self._snapshot = self._connection.transaction(
+                isolation="repeatable_read", readonly=True
+            )
+            await self._snapshot.start()
+
+    async def _end(self) -> None:
+        if self._snapshot is not None:
+            await self._snapshot.rollback()
+            self._snapshot = None
+
+    async def close(self) -> None:
+        await cast(Any, self._connection).close()
+
+
+NOTICE: Final = "Deprecated: its work is Windrow's. `windrow migrate legacy` moved it."
+
+# Views are left out, among them those of the dialects; and where the dialect pgmq is installed its
+# tables hold no messages.
+_TABLES: Final = """
+SELECT CASE WHEN n.nspname = 'public' THEN c.relname ELSE n.nspname || '.' || c.relname END AS name,
+       array_agg(a.attname::text) AS columns
+  FROM pg_catalog.pg_class AS c
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'windrow', 'windrow_dialect')
+ GROUP BY n.nspname, c.relname
+ ORDER BY 1
+"""
+
+
+def _quoted(name: str) -> str:
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split(".", 1))

@@ -1,0 +1,135 @@
+"""Tables that there is a dialect for, where they were tables of their own: unified_queue,
+crawl_jobs and processing_jobs. A row becomes the job that the dialect shows as this row."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from windrow.pipelines.knowledge.items import LEASE_SECONDS
+from windrow.queue.copying import CopiedJob
+from windrow.queue.job import JobState, NewJob
+from windrow.services.migration.arriving import (
+    DONE,
+    Context,
+    Left,
+    Past,
+    Reading,
+    as_count,
+    as_mapping,
+    as_priority,
+    as_text,
+    make_job,
+    read_json,
+    read_time,
+)
+from windrow.services.migration.origins import Row
+
+_STATES: Final = {
+    "done": JobState.COMPLETED,
+    "completed": JobState.COMPLETED,
+    "failed": JobState.FAILED,
+    "cancelled": JobState.CANCELLED,
+    "paused": JobState.PAUSED,
+}
+_OVER: Final = (JobState.COMPLETED, JobState.CANCELLED)
+
+
+def from_unified_queue(row: Row, id: str, context: Context) -> CopiedJob | Left:
+    state = _state(row)
+    if state in _OVER and not context.with_finished:
+        return Left(DONE)
+    is_waiting = str(row.get("status") or "pending") == "pending"
+    headers: dict[str, Any] = {"collection": as_text(row.get("collection")) or ""}
+    if branch := as_text(row.get("branch")):
+        headers["branch"] = branch
+    if metadata := as_mapping(row.get("metadata")):
+        headers["metadata"] = msgspec.json.encode(metadata).decode()  # as the dialect has it
+    retries = as_count(row.get("retry_count"))
+    new = NewJob(
+        f"{row.get('item_type')}.{row.get('op')}",
+        read_json(row.get("payload_json")),
+        queue="unified_queue",
+        priority=as_priority(row.get("priority"), 5),
+        unique=as_text(row.get("idempotency_key")),
+        tenant=as_text(row.get("tenant_id")),
+        headers=headers,
+        max_attempts=as_count(row.get("max_retries")) + 1,
+        lease=LEASE_SECONDS,
+    )
+    past = Past(
+        state=state,
+        created_at=read_time(row.get("created_at")),
+        run_at=read_time(row.get("lease_until")) if is_waiting else None,
+        finished_at=read_time(row.get("updated_at")),
+        attempts=retries,
+        errors=_texts(row.get("error_message")),
+    )
+    return make_job(context, id, new, past)
+
+
+def from_crawl_jobs(row: Row, id: str, context: Context) -> CopiedJob | Left:
+    state = _state(row)
+    if state in _OVER and not context.with_finished:
+        return Left(DONE)
+    source = as_text(row.get("source_id"))
+    new = NewJob(
+        "crawl",
+        read_json(row.get("payload")),
+        queue="crawl_jobs",
+        priority=int(row.get("priority") or 0),
+        tenant=as_text(row.get("user_id")),
+        headers={"source_id": source} if source else None,
+        max_attempts=as_count(row.get("max_retries")) + 1,
+    )
+    past = Past(
+        state=state,
+        created_at=read_time(row.get("created_at")),
+        finished_at=read_time(row.get("completed_at")),
+        attempts=as_count(row.get("retry_count")),
+        errors=_texts(row.get("error_message")),
+        progress=min(as_count(row.get("progress_percentage")), 100) or None,
+    )
+    return make_job(context, id, new, past)
+
+
+def from_processing_jobs(row: Row, id: str, context: Context) -> CopiedJob | Left:
+    state = _state(row)
+    if state in _OVER and not context.with_finished:
+        return Left(DONE)
+    call = as_text(row.get("call_id"))
+    new = NewJob(
+        as_text(row.get("stage")) or "unknown",
+        read_json(row.get("payload")),
+        queue="processing_jobs",
+        tenant=as_text(row.get("org_id")),
+        headers={"call_id": call} if call else None,
+        max_attempts=as_count(row.get("max_attempts")) or 5,
+    )
+    past = Past(
+        state=state,
+        created_at=read_time(row.get("created_at")),
+        run_at=read_time(row.get("available_at")),
+        finished_at=read_time(row.get("updated_at")),
+        attempts=as_count(row.get("attempts")),
+        errors=_texts(row.get("last_error")),
+    )
+    return make_job(context, id, new, past)
+
+
+def _state(row: Row) -> JobState:
+    """What somebody was at when it stopped is to be done."""
+    return _STATES.get(str(row.get("status") or ""), JobState.READY)
+
+
+def _texts(value: Any) -> list[str]:
+    text = as_text(value)
+    return [] if text is None else [text]
+
+
+READINGS: Final = [
+    Reading("unified_queue", ("queue_id",), ("created_at", "queue_id"), from_unified_queue),
+    Reading("crawl_jobs", ("id",), ("created_at", "id"), from_crawl_jobs),
+    Reading("processing_jobs", ("id",), ("created_at", "id"), from_processing_jobs),
+]

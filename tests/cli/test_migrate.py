@@ -1,0 +1,49 @@
+"""`windrow migrate legacy`, as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import Read, Windrow
+from tests.migration.variants import build
+
+
+def test_forecast_move_verify_and_drop_u11(windrow: Windrow, read: Read, tmp_path: Path) -> None:
+    legacy = build(tmp_path / "old.db", "D", "others")
+    place = ("migrate", "legacy", "--from", "old.db")
+
+    assert windrow(*place, "--verify").returncode == 1
+    assert "would come" in windrow(*place, "--dry-run").stdout
+    assert windrow(*place, "--drop").returncode == 1
+
+    moved = windrow(*place)
+    assert moved.returncode == 0
+    assert "done already" in moved.stdout
+    assert all(len(line) <= 100 for line in moved.stdout.splitlines())
+
+    report = read(*place, "--verify")
+    assert report["is_good"]
+    assert report["matched"]["ingestion_queue"] == 3
+    assert read(*place, "--drop")["is_dropped"]
+    assert windrow(*place, "--verify").returncode == 2  # there is nothing to compare with
+    assert legacy.exists()
+
+
+def test_rollback_says_what_stays_u11(windrow: Windrow, tmp_path: Path) -> None:
+    build(tmp_path / "old.db", "D")
+    windrow("migrate", "legacy", "--from", "old.db")
+
+    gone = windrow("migrate", "legacy", "--from", "old.db", "--rollback")
+
+    assert gone.returncode == 0
+    assert "3 jobs from old.db are removed" in gone.stdout
+
+
+def test_what_cannot_be_read_is_one_sentence_u11(windrow: Windrow) -> None:
+    for words, code in (([], 1), (["--verify"], 2)):
+        refused = windrow("migrate", "legacy", "--from", "nowhere.db", *words)
+        assert refused.returncode == code
+        assert refused.stderr.startswith("error: there is no file")
+        assert "Traceback" not in refused.stderr
+    both = windrow("migrate", "legacy", "--from", "nowhere.db", "--verify", "--drop")
+    assert both.returncode == 2
