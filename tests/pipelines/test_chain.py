@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import closing
 from typing import Any
 
@@ -9,10 +10,12 @@ import msgspec
 import pytest
 
 from tests.conformance.conftest import connect_beside
+from tests.faults import FaultyStore
 from windrow import Done, Fail, Job, Queue, Retry, Snooze, Worker
 from windrow.errors import ConfigError
 from windrow.pipelines.chain import Chain, StatusRow
 from windrow.queue.job import JobState
+from windrow.queue.store import Store
 
 
 class Call(msgspec.Struct):
@@ -36,6 +39,13 @@ def rows(run_sql, store_name: str, store_url: str) -> Any:
 
 def chain_of() -> Chain:
     return Chain("call", status=StatusRow("call", field="call_id"))
+
+
+async def lose_worker(queue: Queue, name: str) -> None:
+    """A worker dies with the first job of a queue."""
+    await queue.claim([name], limit=1, seconds=1, worker="barn")
+    while not await queue.store.rescue_jobs():
+        await asyncio.sleep(0.05)
 
 
 async def drain(queue: Queue, chain: Chain, payload: Any = None) -> None:
@@ -195,8 +205,89 @@ async def test_a_payload_that_names_no_row_fails_its_job(queue: Queue, rows: Any
     @chain.stage("fetch", status="fetching")
     async def fetch(job: Job) -> None: ...
 
-    await drain(queue, chain, {"id": 7})
+    with pytest.raises(ConfigError, match="has no 'call_id'"):
+        chain.begin({"id": 7})
+    await queue.enqueue("call.fetch", {"id": 7})
+    await Worker(queue, chain.handlers).run(until_idle=True)
     [job] = await queue.list(kind="call.fetch")
     assert job.state is JobState.FAILED
     assert "has no 'call_id'" in (job.error or "")
     assert rows() == [("pending", None)]
+
+
+async def test_a_payload_that_does_not_fit_is_said_on_its_row(queue: Queue, rows: Any) -> None:
+    chain = chain_of()
+
+    @chain.stage("fetch", status="fetching")
+    async def fetch(job: Job, payload: Call) -> None: ...
+
+    await drain(queue, chain, {"call_id": 7, "text": 3})
+    [(status, error)] = rows()
+    assert status == "failed"
+    assert "$.text" in error
+
+
+async def test_a_row_whose_chain_is_under_way_is_not_begun_again(queue: Queue, rows: Any) -> None:
+    chain = chain_of()
+    seen: list[str] = []
+
+    @chain.stage("fetch", status="fetching")
+    async def fetch(job: Job, payload: Call) -> Call:
+        seen.append(job.kind)
+        return payload
+
+    @chain.stage("analyze", status="analyzing")
+    async def analyze(job: Job) -> None:
+        seen.append(job.kind)
+        if len(seen) == 2:
+            await queue.enqueue_many([chain.begin({"call_id": 7})])
+
+    await queue.enqueue_many([chain.begin({"call_id": 7}), chain.begin({"call_id": 7})])
+    await Worker(queue, chain.handlers).run(until_idle=True)
+    assert seen == ["call.fetch", "call.analyze"]
+    await drain(queue, chain)
+    assert seen == ["call.fetch", "call.analyze"] * 2
+
+
+async def test_a_job_that_is_read_too_often_is_given_up_with_the_reason_on_its_row(
+    queue: Queue, rows: Any
+) -> None:
+    """P4: `read_ct > 3`; a run that failed counts as one that died. The rest keeps flowing."""
+    chain = chain_of()
+    called: list[int] = []
+
+    @chain.stage("fetch", status="fetching", max_reads=3, lease=10, backoff="none")
+    async def fetch(job: Job) -> Any:
+        called.append(job.payload["call_id"])
+        return "other" if job.payload["call_id"] == 8 else Retry("the line is busy")
+
+    await queue.enqueue_many([chain.begin({"call_id": 7}), chain.begin({"call_id": 8})])
+    await lose_worker(queue, "default")
+    await Worker(queue, chain.handlers).run(until_idle=True)
+    assert sorted(called) == [7, 7, 8]
+    assert rows() == [("failed", "given up: read more than 3 times: the line is busy")]
+    assert (await queue.counts())[JobState.COMPLETED] == 1
+
+
+async def test_a_status_that_was_saved_without_a_reply_is_saved_once(
+    store: Store, rows: Any, run_sql
+) -> None:
+    """The row says `fetching`, the worker hears nothing of it: the job runs again, and the stage's
+    own rows are there once."""
+    faulty = FaultyStore(store)
+    faulty.lose_reply("save_work")
+    queue = Queue(faulty)
+    run_sql("create table effect (note varchar(20) not null)")
+    chain = chain_of()
+    seen: list[Any] = []
+
+    @chain.stage("fetch", status="fetching", backoff="none")
+    async def fetch(job: Job) -> str:
+        seen.append((job.runs, rows()))
+        await job.tx.execute("insert into effect values ($1)", f"run {job.runs}")
+        return "said"
+
+    await drain(queue, chain)
+    assert seen == [(2, [("fetching", None)])]
+    assert rows() == [("done", None)]
+    assert run_sql("select note from effect") == [("run 2",)]

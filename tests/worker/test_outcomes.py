@@ -294,21 +294,51 @@ async def test_payload_that_does_not_fit_fails_at_once_and_names_the_field(queue
     assert "$.width" in (job.error or "")
 
 
-async def test_a_failure_can_keep_what_its_run_has_written(queue: Queue, run_sql) -> None:
-    run_sql("create table effect (note varchar(20) not null)")
+@pytest.mark.parametrize(
+    ("payload", "notes"),
+    [
+        ({"url": "a", "width": 1}, [("begun",), ("no such call",)]),
+        ({"width": 1}, [("the payload of this 'work' job is not a valid Image",)]),
+    ],
+)
+async def test_a_failure_is_committed_with_what_is_written_of_it(
+    queue: Queue, run_sql, payload: Any, notes: list[tuple[str]]
+) -> None:
+    """Of a run that fails, and of one that never begins because its payload does not fit. What the
+    run has saved stays, what it has not saved goes."""
+    run_sql("create table effect (note varchar(90) not null)")
 
-    @handler("work")
-    async def work(job: Job) -> Fail:
+    async def note(job: Job, why: str) -> list[NewJob]:
+        await job.tx.execute("insert into effect values ($1)", why.split(":")[0])
+        return [NewJob("tell", queue="later")]
+
+    @handler("work", on_failure=note)
+    async def work(job: Job, payload: Image) -> Fail:
         await job.tx.execute("insert into effect values ($1)", "begun")
         await job.tx.save()
-        assert run_sql("select note from effect") == [("begun",)]
-        await job.tx.execute("update effect set note = $1", "failed")
-        return Fail("no such call", commit=True)
+        await job.tx.execute("insert into effect values ($1)", "half done")
+        return Fail("no such call")
+
+    job = await run(queue, work, payload)
+
+    assert job.state is JobState.FAILED
+    assert run_sql("select note from effect") == notes
+    assert len(await queue.list(kind="tell")) == 1
+
+
+async def test_a_failure_is_written_even_if_what_is_to_be_written_of_it_cannot_be(
+    queue: Queue,
+) -> None:
+    async def note(job: Job, why: str) -> list[NewJob]:
+        await job.tx.execute("insert into nowhere values (1)")
+        return []
+
+    @handler("work", on_failure=note)
+    async def work(job: Job) -> Fail:
+        return Fail("no such call")
 
     job = await run(queue, work)
-
     assert (job.state, job.error) == (JobState.FAILED, "no such call")
-    assert run_sql("select note from effect") == [("failed",)]
 
 
 async def test_effect_in_the_jobs_transaction_is_there_exactly_once(queue: Queue, run_sql) -> None:

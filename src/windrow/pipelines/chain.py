@@ -14,7 +14,10 @@
 What a stage returns is the payload of the next one, enqueued in the transaction that completes it.
 What the last one returns is its result; `Done(result)` ends the chain sooner, and the other
 outcomes mean what they always do. With a `StatusRow` a row of the user's own table says where the
-chain is: it changes with the hand-off, when a stage begins anew, and when one fails for good.
+chain is: it changes with the hand-off, when a stage begins anew, and when one fails for good. All
+jobs of a row have one unique key, `call:7`: a chain that is under way is not begun again.
+
+`Sweeper` (sweeping.py) sees to rows that no job is at work for.
 """
 
 from __future__ import annotations
@@ -22,16 +25,16 @@ from __future__ import annotations
 import inspect
 import re
 import uuid
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, Final
 
-from windrow.errors import ConfigError, LeaseLost
+import msgspec
+
+from windrow.errors import ConfigError
 from windrow.queue.job import Job, NewJob
-from windrow.queue.lease import describe
 from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
-from windrow.worker.classify import classify
 from windrow.worker.registry import Handler, handler
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
@@ -48,29 +51,35 @@ class StatusRow:
     field: str = "id"
     column: str = "processing_status"
     error: str | None = "processing_error"
+    pending: str = "pending"
     done: str = "done"
     failed: str = "failed"
 
     def __post_init__(self) -> None:
         for name in (self.table, self.key, self.column, self.error):
-            if name is not None and not _NAME.fullmatch(name):
-                raise ConfigError(f"{name!r} is not the name of a table or a column")
+            if name is not None:
+                check_column(name)
 
-    def update(self, job: Job, status: str, error: str | None) -> tuple[Any, ...]:
-        """The statement that changes the row of a job, and its arguments."""
-        row = self.row_of(job)
+    def update(self, payload: Any, status: str, error: str | None) -> tuple[Any, ...]:
+        """The statement that changes the row of a payload, and its arguments."""
+        row = self.row_of(payload)
         if self.error is None:
             return f"update {self.table} set {self.column} = $1 where {self.key} = $2", status, row
         change = f"{self.column} = $1, {self.error} = $2"
         return f"update {self.table} set {change} where {self.key} = $3", status, error, row
 
-    def row_of(self, job: Job) -> Any:
-        payload = job.payload
-        if not isinstance(payload, dict) or self.field not in payload:
-            raise ConfigError(
-                f"the payload of {job.kind} has no {self.field!r}, which names its row"
-            )
-        return payload[self.field]
+    def row_of(self, payload: Any) -> Any:
+        plain = msgspec.to_builtins(payload)
+        if not isinstance(plain, dict) or self.field not in plain:
+            raise ConfigError(f"the payload has no {self.field!r}, which names its row")
+        return plain[self.field]
+
+
+def check_column(name: str) -> str:
+    """A name that is written into a statement as it is. Raises ConfigError."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} is not the name of a table or a column")
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +106,29 @@ class Chain:
         return [stage.handler for stage in self._stages]
 
     def stage(
-        self, name: str, *, status: str | None = None, **options: Any
+        self,
+        name: str,
+        *,
+        status: str | None = None,
+        max_reads: int | None = None,
+        **options: Any,
     ) -> Callable[[Callable[..., Any]], Handler]:
-        """Declare the next stage. `status` is what the row says while it waits and runs; the other
-        options are those of `@handler`, and the kind is `<chain>.<stage>`."""
+        """Declare the next stage. `status` is what the row says while it waits and runs. A job that
+        `max_reads` runs have begun and none has ended, whether they failed or died, is failed by
+        the next one, which only says so. The other options are those of `@handler`, and the kind is
+        `<chain>.<stage>`."""
         if options.get("run") == "process" or options.get("batch"):
             raise ConfigError("a stage runs in the loop or in a thread, one job at a time")
+        if max_reads is not None:
+            options = {"max_attempts": max_reads, "max_crashes": max_reads + 1, **options}
+        if self.status is not None:
+            options.setdefault("on_failure", self._failed)
 
         def make(function: Callable[..., Any]) -> Handler:
             place = len(self._stages)
             wrap = _awaiting if inspect.iscoroutinefunction(function) else _blocking
-            made = handler(f"{self.name}.{name}", **options)(wrap(self, place, function))
+            run = wrap(_Passage(self, place, max_reads), function)
+            made = handler(f"{self.name}.{name}", **options)(run)
             self._stages.append(Stage(name, made, status))
             return made
 
@@ -122,57 +143,67 @@ class Chain:
         for one in self._stages:
             if one.name == stage:
                 options.setdefault("queue", one.handler.queue)
+                options.setdefault("unique", self.key_of(payload))
                 return NewJob(one.handler.kind, payload, **options)
         raise ConfigError(f"the chain {self.name!r} has no stage {stage!r}")
 
+    def key_of(self, payload: Any) -> str | None:
+        """The unique key of all jobs of a row; without a row there is none."""
+        return None if self.status is None else f"{self.name}:{self.status.row_of(payload)}"
+
+    async def _failed(self, job: Job, why: str) -> Sequence[NewJob]:
+        """The row says why, in the transaction that fails the job."""
+        if self.status is not None:
+            statement = self.status.update(job.payload, self.status.failed, why)
+            await job.tx.execute(*statement)
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
-class _End:
-    """How a run ends, and what its row says then; None leaves it as it is."""
+class _Passage:
+    """What a stage does beside its function: before it, and with what came of it."""
 
-    outcome: Outcome
-    status: str | None = None
-    error: str | None = None
+    chain: Chain
+    place: int
+    max_reads: int | None
 
+    def entering(self, job: Job) -> tuple[Any, ...] | None:
+        """What is written when a run begins. A hand-off has said it already, unless the stage
+        begins anew: then the row may say that it failed."""
+        status = self.chain._stages[self.place].status
+        is_said = self.place > 0 and job.runs <= 1
+        if self.chain.status is None or status is None or is_said:
+            return None
+        return self.chain.status.update(job.payload, status, None)
 
-def _entering(chain: Chain, place: int, job: Job) -> str | None:
-    """What the row is to say when a run begins. A hand-off has said it already, unless the stage
-    begins anew: then it may have said that it failed."""
-    is_said = place > 0 and job.runs <= 1
-    return None if is_said else chain._stages[place].status
+    def refusal(self, job: Job) -> Fail | None:
+        """Whether a job is not to be tried again."""
+        begun = job.attempts + job.crashes
+        if self.max_reads is None or begun < self.max_reads:
+            return None
+        last = f": {job.error}" if job.error else ""
+        return Fail(f"given up: read more than {self.max_reads} times{last}")
 
-
-def _ending(chain: Chain, place: int, job: Job, value: Any) -> _End:
-    """What becomes of a run that returned a value."""
-    match value:
-        case Done():
-            return _End(value, chain.status.done if chain.status else None)
-        case Fail():
-            return _failing(chain, value.error)
-        case Retry() if job.attempts + 1 >= job.max_attempts:
-            return _failing(chain, value.error)
-        case Retry() | Snooze() | Cancel():
-            return _End(value)
-    if place + 1 == len(chain._stages):
-        return _End(Done(value), chain.status.done if chain.status else None)
-    following = chain._stages[place + 1]
-    return _End(Done(then=[_next_job(following, job, value)]), following.status)
-
-
-def _raising(chain: Chain, place: int, job: Job, error: Exception) -> _End | None:
-    """What becomes of a run that raised; None: the worker decides, for it may be run again."""
-    outcome = classify(error, job, chain._stages[place].handler)
-    is_last = isinstance(outcome, Retry) and job.attempts + 1 >= job.max_attempts
-    return _failing(chain, error) if is_last or isinstance(outcome, Fail) else None
-
-
-def _failing(chain: Chain, error: BaseException | str) -> _End:
-    if chain.status is None:
-        return _End(Fail(error))
-    return _End(Fail(error, commit=True), chain.status.failed, describe(error).message)
+    def outcome_of(self, job: Job, value: Any) -> tuple[Outcome, tuple[Any, ...] | None]:
+        """How a run that returned a value ends, and what is written with that."""
+        row, stages = self.chain.status, self.chain._stages
+        match value:
+            case Retry() | Snooze() | Cancel() | Fail():
+                return value, None
+            case Done():
+                outcome, status = value, row.done if row else None
+            case _ if self.place + 1 == len(stages):
+                outcome, status = Done(value), row.done if row else None
+            case _:
+                following = stages[self.place + 1]
+                outcome = Done(then=[_next_job(self.chain, following, job, value)])
+                status = following.status
+        if row is None or status is None:
+            return outcome, None
+        return outcome, row.update(job.payload, status, None)
 
 
-def _next_job(stage: Stage, job: Job, payload: Any) -> NewJob:
+def _next_job(chain: Chain, stage: Stage, job: Job, payload: Any) -> NewJob:
     return NewJob(
         stage.handler.kind,
         payload,
@@ -182,71 +213,40 @@ def _next_job(stage: Stage, job: Job, payload: Any) -> NewJob:
         group=job.group,
         headers=job.headers or None,
         tags=job.tags,
+        unique=chain.key_of(payload),
         # The same for each run of the job: a store that cannot hand on in one transaction may
         # enqueue it twice, and has it once.
         id=str(uuid.uuid5(_NEXT_NAMESPACE, f"{job.id}:{stage.name}")),
     )
 
 
-Steps = Generator[Callable[[], Any], Any, Outcome]
-
-
-def _steps(chain: Chain, place: int, job: Job, call: Callable[[], Any]) -> Steps:
-    """One run, as the calls it makes: in the loop they are awaited, in a thread they block."""
-    if chain.status and (status := _entering(chain, place, job)):
-        yield partial(job.tx.execute, *chain.status.update(job, status, None))
-        yield job.tx.save
-    try:
-        end = _ending(chain, place, job, (yield call))
-    except LeaseLost:
-        raise
-    except Exception as error:
-        found = _raising(chain, place, job, error)
-        if found is None:
-            raise
-        end = found
-    if isinstance(end.outcome, Fail):
-        yield job.tx.rollback
-    if chain.status and end.status:
-        yield partial(job.tx.execute, *chain.status.update(job, end.status, end.error))
-    return end.outcome
-
-
-def _awaiting(chain: Chain, place: int, function: Callable[..., Any]) -> Callable[..., Any]:
+def _awaiting(passage: _Passage, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def run(job: Job, *payload: Any) -> Outcome:
-        steps = _steps(chain, place, job, partial(function, job, *payload))
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    value = await step()
-                except Exception as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(value)
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+        if refusal := passage.refusal(job):
+            return refusal
+        if statement := passage.entering(job):
+            await job.tx.execute(*statement)
+            await job.tx.save()
+        outcome, statement = passage.outcome_of(job, await function(job, *payload))
+        if statement:
+            await job.tx.execute(*statement)
+        return outcome
 
     return run
 
 
-def _blocking(chain: Chain, place: int, function: Callable[..., Any]) -> Callable[..., Any]:
+def _blocking(passage: _Passage, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def run(job: Job, *payload: Any) -> Outcome:
-        steps = _steps(chain, place, job, partial(function, job, *payload))
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    value = step()
-                except Exception as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(value)
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+        if refusal := passage.refusal(job):
+            return refusal
+        if statement := passage.entering(job):
+            job.tx.execute(*statement)
+            job.tx.save()
+        outcome, statement = passage.outcome_of(job, function(job, *payload))
+        if statement:
+            job.tx.execute(*statement)
+        return outcome
 
     return run

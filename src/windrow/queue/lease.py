@@ -16,7 +16,7 @@ from windrow.queue.checks import SizeLimits, check_lease, check_seconds, encode_
 from windrow.queue.codec import clean_text
 from windrow.queue.job import Job, JobError, JobState, NewJob
 from windrow.queue.limits import make_room
-from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, commits
+from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 from windrow.queue.policy import Backoff, backoff
 from windrow.queue.records import Finish
 from windrow.queue.steps import LeasedRun, report_progress, token_of
@@ -72,11 +72,11 @@ class Lease:
     async def finish(self, job: Job, outcome: Outcome) -> None:
         """End the run with an outcome. Raises LeaseLost if the job is no longer ours."""
         finish = to_finish(job, outcome, self._limits)
-        if commits(outcome) and job.tx is not None and job.tx.is_lost:
+        if isinstance(outcome, Done) and job.tx is not None and job.tx.is_lost:
             await self._hand_back_what_was_lost(job)
             return
         begun = None if job.tx is None else job.tx.take()
-        if begun is not None and not commits(outcome):
+        if begun is not None and not isinstance(outcome, Done):
             await begun.rollback()
             begun = None
         try:

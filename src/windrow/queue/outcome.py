@@ -38,11 +38,9 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The run failed and trying again would not help. `commit`: what was executed in `job.tx` is
-    kept, in the transaction that fails the job."""
+    """The run failed and trying again would not help."""
 
     error: BaseException | str
-    commit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +51,3 @@ class Cancel:
 
 
 Outcome = Done | Retry | Snooze | Fail | Cancel
-
-
-def commits(outcome: Outcome) -> bool:
-    """Whether what the run has written in its transaction is kept."""
-    return isinstance(outcome, Done) or (isinstance(outcome, Fail) and outcome.commit)

@@ -204,6 +204,14 @@ class JobStore(Protocol):
         ...
 
 
+class RowStore(Protocol):
+    """The application's own tables, in the same database; `job.tx` writes them."""
+
+    async def fetch_rows(self, sql: str, *args: Any) -> list[dict[str, Any]]:
+        """What a query finds, which changes nothing. Parameters are $1, $2 …"""
+        ...
+
+
 class JobAdmin(Protocol):
     """Looking at jobs and changing them from outside. Ids that are not UUIDs are just not found."""
 
@@ -806,6 +814,7 @@ class Maintenance(Protocol):
 
 class Store(
     JobStore,
+    RowStore,
     JobAdmin,
     GroupStore,
     LimitStore,

@@ -146,6 +146,13 @@ def block_on(job: Job, portal: LoopPortal) -> None:
         job.leased_run = BlockingRun(job.leased_run, portal)
 
 
+def unblock(job: Job) -> None:
+    """Let the methods of a job be awaited again: its thread has ended."""
+    if isinstance(job.tx, Blocking) and isinstance(job.leased_run, BlockingRun):
+        job.tx = job.tx._target
+        job.leased_run = job.leased_run._run
+
+
 async def _awaited(value: Awaitable[T]) -> T:
     return await value
 

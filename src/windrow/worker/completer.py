@@ -10,6 +10,8 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -19,9 +21,10 @@ from windrow.queue.checks import SizeLimits, to_rows
 from windrow.queue.job import JobState
 from windrow.queue.lease import to_finish
 from windrow.queue.limits import make_room
-from windrow.queue.outcome import Fail, Outcome, Snooze, commits
+from windrow.queue.outcome import Fail, Outcome, Snooze
 from windrow.queue.records import Finish, Finished
 from windrow.queue.store import JobTransaction, Store
+from windrow.queue.sync import unblock
 from windrow.worker.claimer import Claimer
 from windrow.worker.observers import Observers
 from windrow.worker.registry import OnFailure
@@ -74,14 +77,18 @@ class Completer(Service):
         """Write what has come so far, or as much of it as one transaction should have."""
         batch = [self._pending.popleft() for _ in range(min(MOST_AT_ONCE, len(self._pending)))]
         self._last_batch = len(batch)
-        own = [one for one in batch if _has_transaction(one[0])]
-        plain = [one for one in batch if one not in own] if own else batch
         try:
-            await self._finish(plain)
+            ends = [self._end_of(run, outcome) for run, outcome in batch]
+            own = [end for end in ends if end.is_by_itself]
+            await self._finish([end for end in ends if not end.is_by_itself] if own else ends)
         except BaseException:
-            self._pending.extend(own)
+            self._take_back(batch)
             raise
-        await asyncio.gather(*(self._finish_in_transaction(*one) for one in own))
+        await asyncio.gather(*(self._finish_in_transaction(end) for end in own))
+
+    def _take_back(self, batch: list[tuple[Run, Outcome]]) -> None:
+        """What is not written is tried again, in its order."""
+        self._pending.extendleft(one for one in reversed(batch) if one[0] in self._runs)
 
     async def _linger(self) -> None:
         """When many outcomes come, let more of them come before this batch is written."""
@@ -94,33 +101,28 @@ class Completer(Service):
             if len(self._pending) == before:
                 return
 
-    async def _finish(self, batch: list[tuple[Run, Outcome]]) -> None:
-        if not batch:
+    async def _finish(self, ends: list[End]) -> None:
+        if not ends:
             return
-        finishes = [self._to_finish(run, outcome) for run, outcome in batch]
         try:
-            finished = await self._write(finishes, [run for run, _ in batch])
+            finished = await self._write(ends)
         except StoreError as error:
             if error.transient or isinstance(error, StoreReadOnly):
-                self._pending.extendleft(reversed(batch))
                 raise
-            await self._finish_one_by_one(batch, error)
+            await self._finish_one_by_one(ends, error)
             return
-        except BaseException:
-            self._pending.extendleft(reversed(batch))
-            raise
-        await self._written([run for run, _ in batch], finished)
+        await self._written([end.run for end in ends], finished)
 
-    async def _write(self, finishes: list[Finish], runs: list[Run]) -> Finished:
-        claim = self.claimer.reserve(leaving=len(runs)) if self.claimer else None
+    async def _write(self, ends: list[End]) -> Finished:
+        claim = self.claimer.reserve(leaving=len(ends)) if self.claimer else None
         try:
-            finished = await self._store.finish_jobs(finishes, claim=claim)
+            finished = await self._store.finish_jobs([end.finish for end in ends], claim=claim)
         except BaseException:
             if claim and self.claimer:
                 self.claimer.failed(claim)
             raise
-        for run in runs:
-            self._runs.remove(run)
+        for end in ends:
+            self._runs.remove(end.run)
         if claim and self.claimer:
             self.claimer.took(claim, finished.claimed)
         return finished
@@ -138,58 +140,62 @@ class Completer(Service):
         if any(run.job.limits for run in runs):
             await make_room(self._store, [run.job.limits for run in runs])
 
-    async def _finish_one_by_one(self, batch: list[tuple[Run, Outcome]], error: StoreError) -> None:
+    async def _finish_one_by_one(self, ends: list[End], error: StoreError) -> None:
         """The database refuses a batch for good. Find the job it refuses, and fail that one."""
-        if len(batch) > 1:
-            for one in batch:
-                await self._finish([one])
+        if len(ends) > 1:
+            for end in ends:
+                await self._finish([end])
             return
-        [(run, outcome)] = batch
-        if isinstance(outcome, Fail):
-            logger.error("job %s: its end cannot be written: %s", run.job.id, error)
-            self._drop(run)
-        else:
-            await self._finish([(run, Fail(error))])
+        [end] = ends
+        if isinstance(end.outcome, Fail):
+            logger.error("job %s: its end cannot be written: %s", end.run.job.id, error)
+            self._drop(end.run)
+            return
+        end = self._end_of(end.run, Fail(error))
+        await (self._finish_in_transaction(end) if end.is_by_itself else self._finish([end]))
 
-    async def _finish_in_transaction(self, run: Run, outcome: Outcome) -> None:
-        """End a job whose handler wrote in its transaction; by itself."""
+    async def _finish_in_transaction(self, end: End) -> None:
+        """End a job in whose transaction something was or is to be written; by itself."""
+        run = end.run
+        if end.has_last_words:
+            end.finish = await self._with_last_words(end)
         begun: JobTransaction | None = run.job.tx.take()
-        finish = self._to_finish(run, outcome)
         try:
-            if begun is not None and not commits(outcome):
+            if begun is not None and not end.keeps_transaction:
                 await begun.rollback()
                 begun = None
-            finished = await self._store.finish_jobs([finish], tx=begun)
+            finished = await self._store.finish_jobs([end.finish], tx=begun)
         except StoreError as error:
-            # What the handler wrote is gone with the transaction, or has been committed and the
-            # reply was lost: then this next end is recognised as a repetition.
             logger.warning("job %s: its transaction could not be ended: %s", run.job.id, error)
-            is_ours = error.transient or isinstance(error, StoreReadOnly)
-            self._pending.append((run, Snooze(0) if is_ours else Fail(error)))
+            self._pending.append((run, _after_trouble(end, error)))
             return
         self._runs.remove(run)
         await self._written([run], finished)
         if self.claimer:
             self.claimer.wake()
 
-    def _to_finish(self, run: Run, outcome: Outcome) -> Finish:
+    def _end_of(self, run: Run, outcome: Outcome) -> End:
         try:
             finish = to_finish(run.job, outcome, self._limits)
         except WindrowError as error:  # a result or a follow-up that cannot be stored
             finish = to_finish(run.job, Fail(error), self._limits)
-        if finish.state is JobState.FAILED and run.handler.on_failure is not None:
-            return self._with_last_words(run, finish, run.handler.on_failure)
-        return finish
+        return End(run, outcome, finish)
 
-    def _with_last_words(self, run: Run, finish: Finish, on_failure: OnFailure) -> Finish:
-        """A failure is written whatever becomes of what follows from it."""
-        why = "" if finish.error is None else finish.error.message
+    async def _with_last_words(self, end: End) -> Finish:
+        """A failure is written whatever becomes of what follows from it. What the run had written
+        is gone before."""
+        run, finish = end.run, end.finish
         try:
-            then = tuple(to_rows(on_failure(run.job, why), self._limits))
+            unblock(run.job)
+            await _rollback(run)
+            said = end.tell(run.job, "" if finish.error is None else finish.error.message)
+            jobs = await said if isinstance(said, Awaitable) else said
+            return msgspec.structs.replace(finish, then=tuple(to_rows(jobs, self._limits)))
         except Exception:
             logger.exception("job %s: on_failure of %s failed", run.job.id, run.job.kind)
+            run.is_mute = True
+            await _rollback(run)
             return finish
-        return msgspec.structs.replace(finish, then=then)
 
     def _drop(self, run: Run) -> None:
         """Nothing is to be written. What the handler began goes."""
@@ -216,6 +222,47 @@ class Helper(Service):
             return NOTHING_SECONDS
         await self._completer.write_batch()
         return 0.0
+
+
+@dataclass(slots=True)
+class End:
+    """A run, what came of it, and what is to be written."""
+
+    run: Run
+    outcome: Outcome
+    finish: Finish
+
+    @property
+    def tell(self) -> OnFailure:
+        return self.run.handler.on_failure or (lambda job, why: ())
+
+    @property
+    def has_last_words(self) -> bool:
+        is_failure = self.finish.state is JobState.FAILED
+        return is_failure and self.run.handler.on_failure is not None and not self.run.is_mute
+
+    @property
+    def is_by_itself(self) -> bool:
+        return self.has_last_words or _has_transaction(self.run)
+
+    @property
+    def keeps_transaction(self) -> bool:
+        return self.has_last_words or self.finish.state is JobState.COMPLETED
+
+
+def _after_trouble(end: End, error: StoreError) -> Outcome:
+    """How a run ends whose transaction was lost, or committed without a reply: then this next end
+    is recognised as a repetition."""
+    is_ours = error.transient or isinstance(error, StoreReadOnly)
+    if end.finish.state is JobState.FAILED:
+        end.run.is_mute = not is_ours
+        return end.outcome if is_ours or isinstance(end.outcome, Fail) else Fail(error)
+    return Snooze(0) if is_ours else Fail(error)
+
+
+async def _rollback(run: Run) -> None:
+    if run.job.tx is not None:
+        await run.job.tx.rollback()
 
 
 def _has_transaction(run: Run) -> bool:

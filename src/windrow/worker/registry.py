@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import ModuleType
@@ -39,8 +39,9 @@ from windrow.queue.policy import backoff as backoff_policy
 from windrow.worker.presets import find_preset
 
 Run = Literal["async", "thread", "process"]
-# Told a job that a run failed for good, and why; the jobs that are enqueued with that.
-OnFailure = Callable[[Job, str], Sequence[NewJob]]
+# Told a job that a run failed for good, and why; the jobs that are enqueued with that. It may be
+# async, and write in `job.tx`.
+OnFailure = Callable[[Job, str], Sequence[NewJob] | Awaitable[Sequence[NewJob]]]
 _PLAIN: Final = (inspect.Parameter.empty, Any, object, dict)
 _POSITIONAL: Final = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -108,7 +109,8 @@ def handler(
     of the kind get when they are enqueued where this handler is known. `preset` names a set of
     timings (`"nuq"`, `"crawl"`, `"unified"`, `"processing"`); what is given beside it comes first.
     `on_failure` is called with a job that a run has failed for good, and the reason: the jobs it
-    returns are enqueued in the transaction of that failure. (Not of one whose workers died.)
+    returns are enqueued in the transaction of that failure, and what it executes in `job.tx` is
+    committed there. (Not of one whose workers died.)
     """
     frame = sys._getframe(1)
     nearby = {**frame.f_globals, **frame.f_locals}

@@ -35,6 +35,7 @@ class Run:
     stop: Stop | None = None
     task: asyncio.Task[Any] | None = None  # what is cancelled to stop it
     began_at: float = field(default_factory=time.monotonic)
+    is_mute: bool = False  # what its handler writes of its failure cannot be written
 
     @property
     def token(self) -> str:
@@ -52,6 +53,9 @@ class Runs:
 
     def __len__(self) -> int:
         return len(self._runs)
+
+    def __contains__(self, run: Run) -> bool:
+        return run in self._runs
 
     def __iter__(self) -> Iterator[Run]:
         return iter(list(self._runs))

@@ -39,10 +39,10 @@ Messages = list[dict[str, str]]
 class Remember(Protocol):
     """The answer that is kept under a name, or else that of the call, which is kept."""
 
-    async def __call__(self, name: str, call: Callable[[], Awaitable[str]], /) -> Any: ...
+    async def __call__(self, name: str, call: Callable[[], Awaitable[Any]], /) -> Any: ...
 
 
-async def forget(name: str, call: Callable[[], Awaitable[str]], /) -> str:
+async def forget(name: str, call: Callable[[], Awaitable[Any]], /) -> Any:
     """Nothing is kept."""
     return await call()
 

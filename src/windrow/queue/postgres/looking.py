@@ -55,6 +55,13 @@ class Looking(Verbs):
         states = {str(row["id"]): JobState(row["state"]) for row in rows}
         return {given: states[job_id] for given, job_id in known.items() if job_id in states}
 
+    async def fetch_rows(self, sql: str, *args: Any) -> list[dict[str, Any]]:
+        async with (
+            self._database.connection() as connection,
+            connection.transaction(readonly=True),
+        ):
+            return [dict(row) for row in await connection.fetch(sql, *args)]
+
     async def get_steps(self, job_id: str) -> list[Step]:
         found = await read_steps(self._run, [job_id]) if is_id(job_id) else {}
         return next(iter(found.values()), [])

@@ -93,7 +93,7 @@ from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.location import Location, parse_url
 from windrow.queue.sqlite.rows import to_json
 from windrow.queue.sqlite.settling import settle
-from windrow.queue.sqlite.transaction import SqliteTransaction
+from windrow.queue.sqlite.transaction import SqliteTransaction, numbered
 from windrow.queue.sqlite.watching import watch_of
 from windrow.queue.sqlite.work import PACKAGE, Work, time_now
 from windrow.queue.store import Capabilities, JobTransaction, Store
@@ -644,6 +644,11 @@ class SqliteStore(CallVerbs):
 
     async def remove_dialect(self, name: str) -> bool:
         return await self._write(lambda work: dialects.remove_dialect(work, name))
+
+    async def fetch_rows(self, sql: str, *args: Any) -> list[dict[str, Any]]:
+        text = numbered(sql)
+        found = await self._read(lambda work: work.named_rows(text, args))
+        return [dict(row) for row in found]
 
     async def list_dialects(self) -> list[DialectInfo]:
         return await self._read(dialects.list_dialects)

@@ -37,7 +37,7 @@ _PARAMETER: Final = re.compile(
 
 
 @functools.lru_cache(256)
-def _numbered(sql: str) -> str:
+def numbered(sql: str) -> str:
     """`$1` as SQLite writes it, so that a handler can be the same on both stores."""
     return _PARAMETER.sub(lambda found: f"?{found[1]}" if found[1] else found[0], sql)
 
@@ -52,7 +52,7 @@ class SqliteTransaction:
         word = first[1].lower() if first else ""
         if word in _FORBIDDEN:
             raise StoreError(f"{word.upper()} cannot be used in a job's transaction")
-        self._statements.append((_numbered(sql), args))
+        self._statements.append((numbered(sql), args))
 
     async def note(self, group_id: str, subject: str, texts: Sequence[str]) -> None:
         values = {"group_id": group_id, "subject": subject, "texts": to_json(list(texts))}

@@ -69,7 +69,7 @@ class Work:
     def rows(self, name: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement(name), values).fetchall()
 
-    def named_rows(self, text: str, values: Mapping[str, Any]) -> list[sqlite3.Row]:
+    def named_rows(self, text: str, values: Mapping[str, Any] | Sequence[Any]) -> list[sqlite3.Row]:
         """Rows whose columns are read by name; takes the statement's text."""
         cursor = self._connection.cursor()
         cursor.row_factory = sqlite3.Row
