@@ -1,4 +1,4 @@
-"""Connections to one file: a writer thread with group commit, and a few readers.
+"""Connections to one file, and the thread that writes, with group commit.
 
 SQLite has one writer at a time. All writes of a store go through one thread, which takes whatever
 waits in its inbox into a single transaction: many callers share one fsync. Each call runs in a
@@ -17,7 +17,6 @@ import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from queue import Empty, SimpleQueue
@@ -40,7 +39,6 @@ MOST_CALLS_PER_COMMIT: Final = 500
 # Callers who were answered together mostly come back together, a little apart. A commit waits so
 # long for the next of them: it is dearer than that, and one that goes without them makes two.
 GATHER_SECONDS: Final = 0.0002
-READERS: Final = 4
 CACHED_STATEMENTS: Final = 512
 CACHE_KIB: Final = 64 * 1024
 # SQLite's default, said aloud: between 500 and 4000 pages a drain cost the same within the noise
@@ -175,15 +173,20 @@ def _serve(connection: sqlite3.Connection, inbox: SimpleQueue[_Call | None]) -> 
     try:
         while calls := _take(inbox, former):
             former = sum(call.joint is not None for call in calls)
-            wanted = [call for call in calls if call.future is None or not call.future.cancelled()]
-            if wanted:
-                _commit(connection, wanted)
-                _answer(wanted)
-                for call in wanted:
-                    if call.after is not None and call.error is None:
-                        call.after()
+            _run(connection, calls)
+            del calls  # they know the store, which may be dropped while this waits
     finally:
         connection.close()
+
+
+def _run(connection: sqlite3.Connection, calls: list[_Call]) -> None:
+    wanted = [call for call in calls if call.future is None or not call.future.cancelled()]
+    if wanted:
+        _commit(connection, wanted)
+        _answer(wanted)
+        for call in wanted:
+            if call.after is not None and call.error is None:
+                call.after()
 
 
 def _take(inbox: SimpleQueue[_Call | None], expected: int) -> list[_Call]:
@@ -298,46 +301,3 @@ def _resolve(calls: list[_Call]) -> None:
             future.set_result(call.result)
         else:
             future.set_exception(call.error)
-
-
-class Readers:
-    """Connections that can only read, each used by one thread at a time."""
-
-    def __init__(self, location: Location) -> None:
-        self._location = location
-        self._free: SimpleQueue[sqlite3.Connection] = SimpleQueue()
-        self._threads = ThreadPoolExecutor(READERS, "windrow-sqlite-reader")
-        self._is_closed = False
-
-    async def run(self, verb: Verb[T]) -> T:
-        """Run a verb on one snapshot of the database."""
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")
-        loop = asyncio._get_running_loop()
-        if loop is None:
-            return self._read(verb)
-        return await loop.run_in_executor(self._threads, self._read, verb)
-
-    async def close(self) -> None:
-        self._is_closed = True
-        await asyncio.to_thread(self._threads.shutdown)
-        while not self._free.empty():
-            self._free.get().close()
-
-    def _read(self, verb: Verb[T]) -> T:
-        connection = self._connection()
-        try:
-            connection.execute("BEGIN")
-            return verb(connection)
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            self._free.put(connection)
-
-    def _connection(self) -> sqlite3.Connection:
-        try:
-            return self._free.get_nowait()
-        except Empty:
-            connection = connect(self._location)
-            connection.execute("PRAGMA query_only = on")
-            return connection

@@ -88,9 +88,10 @@ from windrow.queue.sqlite import (
     streaming,
 )
 from windrow.queue.sqlite.call_verbs import CallVerbs
-from windrow.queue.sqlite.connection import Readers, Writer
+from windrow.queue.sqlite.connection import Writer
 from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.location import Location, parse_url
+from windrow.queue.sqlite.reading import Readers
 from windrow.queue.sqlite.rows import to_json
 from windrow.queue.sqlite.settling import settle
 from windrow.queue.sqlite.transaction import SqliteTransaction, numbered

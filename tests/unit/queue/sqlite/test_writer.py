@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from windrow.errors import StoreUnavailable
-from windrow.queue.sqlite.connection import Readers, Writer, connect
+from windrow.queue.sqlite.connection import Writer, connect
 from windrow.queue.sqlite.location import Location
 from windrow.queue.transactions import run_sync
 
@@ -245,16 +245,3 @@ async def test_thread_of_a_dropped_writer_ends(location: Location) -> None:
     await asyncio.to_thread(thread.join, 10)
 
     assert not thread.is_alive()
-
-
-async def test_readers_cannot_write(location: Location) -> None:
-    with sqlite3.connect(location.path) as connection:
-        connection.executescript(TABLES)
-    readers = Readers(location)
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        await readers.run(write("no"))
-
-    assert await readers.run(lambda connection: connection.in_transaction)
-    await readers.close()
-    with pytest.raises(StoreUnavailable):
-        await readers.run(lambda connection: None)

@@ -1,0 +1,145 @@
+"""The threads that read a file, each with a connection that can do nothing else.
+
+Callers wait in their event loop, or, in a thread that has none, read by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import weakref
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Generic, TypeVar
+
+from windrow.errors import StoreUnavailable
+from windrow.queue.sqlite.connection import Verb, connect
+from windrow.queue.sqlite.location import Location
+
+T = TypeVar("T")
+
+READERS: Final = 4
+
+
+@dataclass(slots=True, eq=False)
+class _Read(Generic[T]):
+    verb: Verb[T]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[T]
+    result: T | None = None
+    error: Exception | None = None
+
+    def run(self, connection: sqlite3.Connection) -> None:
+        self.result = read(connection, self.verb)
+
+    def answer(self) -> None:
+        try:
+            self.loop.call_soon_threadsafe(self._resolve)
+        except RuntimeError:  # the loop was closed, so nobody waits for the answer
+            return
+
+    def _resolve(self) -> None:
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)  # type: ignore[arg-type]
+        else:
+            self.future.set_exception(self.error)
+
+
+Inbox = SimpleQueue[_Read[Any] | None]
+
+
+class Readers:
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._inbox: Inbox = SimpleQueue()
+        self._lock = threading.Lock()
+        # As of the writer: the threads of a store that is dropped without being closed end.
+        self._end = weakref.finalize(self, self._inbox.put, None)
+        self._threads: list[threading.Thread] = []
+        self._free: SimpleQueue[sqlite3.Connection] = SimpleQueue()  # for threads without a loop
+
+    async def run(self, verb: Verb[T]) -> T:
+        """Run a verb on one snapshot of the database, which is not older than this call."""
+        loop = asyncio._get_running_loop()
+        if loop is None:
+            return self._read_here(verb)
+        future: asyncio.Future[T] = loop.create_future()
+        self._put(_Read(verb, loop, future))
+        return await future
+
+    async def close(self) -> None:
+        """Finish what is in the inbox, then end the threads."""
+        with self._lock:
+            self._end()
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+        while not self._free.empty():
+            self._free.get().close()
+
+    def _put(self, asked: _Read[Any]) -> None:
+        with self._lock:  # nothing may be put behind the end
+            self._check_is_open()
+            self._inbox.put(asked)
+            if len(self._threads) < READERS:
+                self._start()
+
+    def _start(self) -> None:
+        thread = threading.Thread(
+            target=_serve,
+            args=(self._location, self._inbox),
+            name="windrow-sqlite-reader",
+            daemon=True,
+        )
+        self._threads.append(thread)
+        thread.start()
+
+    def _read_here(self, verb: Verb[T]) -> T:
+        self._check_is_open()
+        try:
+            connection = self._free.get_nowait()
+        except Empty:
+            connection = _connect(self._location)
+        try:
+            return read(connection, verb)
+        finally:
+            self._free.put(connection)
+
+    def _check_is_open(self) -> None:
+        if not self._end.alive:
+            raise StoreUnavailable("the store is closed")
+
+
+def _serve(location: Location, inbox: Inbox) -> None:
+    connection: sqlite3.Connection | None = None
+    try:
+        while (asked := inbox.get()) is not None:
+            if not asked.future.cancelled():
+                try:
+                    connection = connection or _connect(location)
+                    asked.run(connection)
+                except Exception as error:
+                    asked.error = error
+                asked.answer()
+            del asked  # it knows the store, which may be dropped while this waits
+        inbox.put(None)  # for the next thread
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def read(connection: sqlite3.Connection, verb: Verb[T]) -> T:
+    try:
+        connection.execute("BEGIN")
+        return verb(connection)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _connect(location: Location) -> sqlite3.Connection:
+    connection = connect(location)
+    connection.execute("PRAGMA query_only = on")
+    return connection
