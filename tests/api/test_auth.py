@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,26 @@ async def test_a_key_that_is_made_and_revoked_counts_in_between(
     after = await api.ask("GET", "/v2/crawl/active", "made")
 
     assert [one.status_code for one in (before, during, after)] == [401, 200, 401]
+
+
+async def test_keys_are_read_once_for_all_who_ask_at_the_same_moment(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = api.app.state.queue.store
+    list_keys, asked = store.list_api_keys, 0
+
+    async def counted() -> Any:
+        nonlocal asked
+        asked += 1
+        return await list_keys()
+
+    monkeypatch.setattr(store, "list_api_keys", counted)
+    answers = await asyncio.gather(
+        *(api.ask("GET", "/v2/crawl/active", "writer") for _ in range(10))
+    )
+
+    assert {one.status_code for one in answers} == {200}
+    assert asked == 1
 
 
 async def test_a_key_that_asks_too_often_is_told_when_to_come_again(api: Api) -> None:

@@ -50,6 +50,8 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
         version=__version__,
         description="Pages, sites and jobs, durably. `/v2` speaks as Firecrawl does.",
         redoc_url=None,
+        # Not included: a router inside another is searched twice for each request.
+        routes=[route for router in (*ROUTERS, *KNOWLEDGE) for route in router.routes],
     )
     app.state.queue = queue
     app.state.settings = settings
@@ -60,8 +62,6 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
     app.state.searching = Searching(settings, queue)
     app.state.stopping = [app.state.broadcast.close]  # those who listen would do so for ever
     app.state.closing = [app.state.searching.close]  # for whoever serves it, at the end
-    for router in (*ROUTERS, *KNOWLEDGE):
-        app.include_router(router)
     for router in KNOWLEDGE:
         app.include_router(router, prefix=PREFIX)
     add_error_handlers(app)

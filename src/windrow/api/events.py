@@ -18,10 +18,11 @@ from starlette.responses import Response, StreamingResponse
 
 from windrow.api.callers import Reader
 from windrow.api.errors import ApiError
+from windrow.api.quick import Quick
 from windrow.queue.events import Event, EventType
 from windrow.services.broadcasting import Beat, Broadcast, Gap, TooManyListeners, Wanted
 
-router = APIRouter(tags=["events"])
+router = APIRouter(tags=["events"], route_class=Quick)
 
 BEAT_SECONDS: Final = 15.0
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

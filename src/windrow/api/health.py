@@ -8,9 +8,10 @@ from starlette.responses import Response
 
 from windrow.api.answers import answer
 from windrow.api.callers import Admin
+from windrow.api.quick import Quick
 from windrow.services.liveness import find_trouble, render_metrics
 
-router = APIRouter(tags=["operating"])
+router = APIRouter(tags=["operating"], route_class=Quick)
 
 
 @router.get("/health")

@@ -5,6 +5,7 @@ Some stand in the settings (`api_keys`), others are made and revoked here and ke
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 import time
@@ -55,21 +56,27 @@ class KeyRing:
         self._configured = parse_keys(settings.api_keys)
         self._known: dict[str, Identity] = {}
         self._until = 0.0
+        self._reading = asyncio.Lock()
 
     async def read(self) -> dict[str, Identity]:
         """Whom each stands for, by its hash."""
         if self._until < time.monotonic():
-            stored = {
-                info.hash: Identity(info.tenant, _role(info.role))
-                for info in await self._queue.store.list_api_keys()
-            }
-            quotas = await read_quotas(self._queue, self._settings)
-            self._known = {
-                hashed: replace(identity, quota=quotas.get(identity.tenant or ""))
-                for hashed, identity in (stored | self._configured).items()
-            }
-            self._until = time.monotonic() + KEPT_SECONDS
+            async with self._reading:  # one for all who ask meanwhile
+                if self._until < time.monotonic():
+                    self._known = await self._read()
+                    self._until = time.monotonic() + KEPT_SECONDS
         return self._known
+
+    async def _read(self) -> dict[str, Identity]:
+        stored = {
+            info.hash: Identity(info.tenant, _role(info.role))
+            for info in await self._queue.store.list_api_keys()
+        }
+        quotas = await read_quotas(self._queue, self._settings)
+        return {
+            hashed: replace(identity, quota=quotas.get(identity.tenant or ""))
+            for hashed, identity in (stored | self._configured).items()
+        }
 
 
 async def create_key(

@@ -22,10 +22,11 @@ from windrow.api.firecrawl.progress import (
     answer_status,
 )
 from windrow.api.firecrawl.webhooks import take_webhook
+from windrow.api.quick import Quick
 from windrow.queue.ids import is_id, plain_id
 from windrow.services.web import start_batch
 
-router = APIRouter(tags=["batch scrape"])
+router = APIRouter(tags=["batch scrape"], route_class=Quick)
 
 
 @router.post("/v2/batch/scrape", openapi_extra=TAKES_URLS)

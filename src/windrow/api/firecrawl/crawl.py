@@ -23,10 +23,11 @@ from windrow.api.firecrawl.progress import (
     answer_status,
 )
 from windrow.api.firecrawl.webhooks import take_webhook
+from windrow.api.quick import Quick
 from windrow.services.web import list_crawls, start_crawl
 from windrow.services.web.models import choose_crawl_options
 
-router = APIRouter(tags=["crawl"])
+router = APIRouter(tags=["crawl"], route_class=Quick)
 
 TAKES_WISH: Final = takes(url={"type": "string"}, prompt={"type": "string"})
 # What stands beside the options of a crawl and is about its pages.

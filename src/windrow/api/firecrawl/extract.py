@@ -13,11 +13,12 @@ from windrow.api.answers import answer
 from windrow.api.bodies import TAKES_URLS, read_body, refuse, take
 from windrow.api.callers import Reader, Writer
 from windrow.api.errors import bad_request
+from windrow.api.quick import Quick
 from windrow.queue.job import Job, JobState
 from windrow.services.web import why_failed
 from windrow.services.web.models import get_extract, start_extract
 
-router = APIRouter(tags=["extract"])
+router = APIRouter(tags=["extract"], route_class=Quick)
 
 # Said by clients; the sources are always told, and there is nothing else to be read from.
 _WITHOUT_EFFECT: Final = ("origin", "integration", "showSources", "zeroDataRetention")

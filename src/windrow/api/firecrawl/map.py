@@ -12,11 +12,12 @@ from windrow.api.answers import answer
 from windrow.api.bodies import TAKES_URL, read_body, take_url
 from windrow.api.callers import Writer
 from windrow.api.errors import ApiError, scrape_error
+from windrow.api.quick import Quick
 from windrow.errors import WaitTimeout
 from windrow.queue.job import JobState
 from windrow.services.web import start_map, wait_or_cancel, why_failed
 
-router = APIRouter(tags=["map"])
+router = APIRouter(tags=["map"], route_class=Quick)
 
 WAIT_SECONDS: Final = 300.0
 _WITHOUT_EFFECT: Final = ("origin", "integration")  # who asks

@@ -14,11 +14,12 @@ from windrow.api.answers import answer
 from windrow.api.bodies import within_time
 from windrow.api.callers import Writer
 from windrow.api.errors import bad_request
+from windrow.api.quick import Quick
 from windrow.queue.ids import new_id
 from windrow.services.parsing import parse_file
 from windrow.services.quotas import count_one, take_budget
 
-router = APIRouter(tags=["parse"])
+router = APIRouter(tags=["parse"], route_class=Quick)
 
 TAKES_FILE: Final = {
     "requestBody": {

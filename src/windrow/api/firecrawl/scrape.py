@@ -13,11 +13,12 @@ from windrow.api.answers import answer
 from windrow.api.bodies import TAKES_URL, read_body, take_url
 from windrow.api.callers import Reader, Writer
 from windrow.api.errors import ApiError, scrape_error
+from windrow.api.quick import Quick
 from windrow.errors import WaitTimeout
 from windrow.queue.job import Job, JobState
 from windrow.services.web import get_scrape, start_scrape, wait_or_cancel, why_failed
 
-router = APIRouter(tags=["scrape"])
+router = APIRouter(tags=["scrape"], route_class=Quick)
 
 # How long a request waits that names no `timeout`.
 WAIT_SECONDS: Final = 300.0

@@ -9,10 +9,11 @@ from starlette.responses import Response
 
 from windrow.api.answers import answer
 from windrow.api.callers import Caller, Reader
+from windrow.api.quick import Quick
 from windrow.services.quotas import MOST, read_usage
 from windrow.services.team import get_queue_use
 
-router = APIRouter(tags=["team"])
+router = APIRouter(tags=["team"], route_class=Quick)
 
 UNLIMITED: Final = MOST
 

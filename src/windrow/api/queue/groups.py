@@ -14,9 +14,10 @@ from windrow.api.bodies import read_as, takes_type
 from windrow.api.callers import Reader, Writer
 from windrow.api.queue.schemas import GroupBody, ReasonBody
 from windrow.api.queue.views import show_group
+from windrow.api.quick import Quick
 from windrow.queue.records import Group, GroupState
 
-router = APIRouter(tags=["queue"])
+router = APIRouter(tags=["queue"], route_class=Quick)
 
 PAGE: Final = 100
 MOST: Final = 1_000

@@ -24,10 +24,11 @@ from windrow.api.queue.schemas import (
     RetryBody,
 )
 from windrow.api.queue.views import show_change, show_head, show_inserted, show_job
+from windrow.api.quick import Quick
 from windrow.errors import WaitTimeout
 from windrow.queue.job import Job, JobState
 
-router = APIRouter(tags=["queue"])
+router = APIRouter(tags=["queue"], route_class=Quick)
 
 PAGE: Final = 100
 MOST: Final = 1_000

@@ -11,9 +11,10 @@ from starlette.responses import Response
 from windrow.api.answers import answer
 from windrow.api.callers import Admin, Reader
 from windrow.api.queue.views import show_queue
+from windrow.api.quick import Quick
 from windrow.services.overview import OwnPlace
 
-router = APIRouter(tags=["queue"])
+router = APIRouter(tags=["queue"], route_class=Quick)
 
 Name = Annotated[str, Path(max_length=255)]
 

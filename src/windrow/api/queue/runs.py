@@ -31,10 +31,11 @@ from windrow.api.queue.schemas import (
     SnoozeBody,
 )
 from windrow.api.queue.views import show_claimed
+from windrow.api.quick import Quick
 from windrow.queue.lease import Lease
 from windrow.services import tenant_runs
 
-router = APIRouter(tags=["queue"])
+router = APIRouter(tags=["queue"], route_class=Quick)
 
 LOOK_SECONDS: Final = 1.0  # how often one who waits is asked for, who may have left
 
