@@ -57,6 +57,7 @@ PEERS := .venv/.peers
 
 $(PEERS): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps bullmq
 	@touch $@
 
 bench: $(PEERS) ## Measure beside the floor and the peers (ARGS='--no-peers --rounds 1' is shorter)

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,9 @@ from tests.postgres_server import stop_with_parent
 
 LOOK = 0.005  # seconds between two looks at the record of runs
 STUCK_SECONDS = 60.0  # nothing moved for so long: the contestant is given up
+# However it moves, so long a part of a measurement may take: some, and some more for many jobs.
+LIMIT_SECONDS = 120.0
+LIMIT_SECONDS_PER_JOB = 0.001
 STOP_SECONDS = 3.0  # all is measured by then
 DURABLE_LOOKS = 0.02
 
@@ -55,15 +58,34 @@ class Drained:
 
 def ask(part: str, contestant: Contestant, url: str, *numbers: int) -> Any:
     """Have a process do one part, and read what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.process", part, contestant.name, url, *map(str, numbers)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise WrongRun(f"{part} ended with {done.returncode}: {done.stderr[-1500:]}")
-    return json.loads(done.stdout.splitlines()[-1]) if done.stdout.strip() else None
+    command = [sys.executable, "-m", "bench.process", part, contestant.name, url]
+    return read_answer(part, [*command, *map(str, numbers)], limit_of(max(numbers, default=0)))
+
+
+def read_answer(part: str, command: list[str], seconds: float) -> Any:
+    """What a command prints last, as JSON; one that takes longer is ended, with all it started."""
+    with tempfile.TemporaryFile("w+") as told, tempfile.TemporaryFile("w+") as complained:
+        process = subprocess.Popen(
+            command,
+            stdout=told,
+            stderr=complained,
+            preexec_fn=stop_with_parent(signal.SIGKILL),
+        )
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            raise WrongRun(f"{part} did not end within {seconds:.0f} s") from None
+        told.seek(0)
+        complained.seek(0)
+        answer = told.read()
+        if process.returncode:
+            raise WrongRun(f"{part} ended with {process.returncode}: {complained.read()[-1500:]}")
+    return json.loads(answer.splitlines()[-1]) if answer.strip() else None
+
+
+def limit_of(jobs: int) -> float:
+    return LIMIT_SECONDS + LIMIT_SECONDS_PER_JOB * jobs
 
 
 def drain(bed: Bed, contestant: Contestant, situation: Situation) -> Drained:
@@ -169,15 +191,21 @@ def end(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        for pid in reversed(usage.tree(process.pid)[1:]):
+        kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    for pid in reversed(usage.tree(process.pid)[1:]):
+        with suppress(ProcessLookupError):  # it has ended by itself
             os.kill(pid, signal.SIGKILL)
-        process.kill()
-        process.wait()
+    process.kill()
+    process.wait()
 
 
 def until_begun(record: Path, jobs: int, processes: list[subprocess.Popen[bytes]]) -> None:
     """Until so many jobs have begun, which is seen by the length of the record."""
     begun, moved_at = -1, time.monotonic()
+    give_up_at = moved_at + limit_of(jobs)
     while True:
         now = record.stat().st_size // RECORD.size if record.exists() else 0
         if now >= jobs:
@@ -186,6 +214,8 @@ def until_begun(record: Path, jobs: int, processes: list[subprocess.Popen[bytes]
             begun, moved_at = now, time.monotonic()
         if time.monotonic() - moved_at > STUCK_SECONDS:
             raise WrongRun(f"no job began for {STUCK_SECONDS:.0f} s, after {begun} of {jobs}")
+        if time.monotonic() > give_up_at:
+            raise WrongRun(f"the drain did not end within {limit_of(jobs):.0f} s: {begun} began")
         if all(process.poll() is not None for process in processes):
             raise WrongRun(f"the worker ended after {begun} of {jobs} jobs")
         time.sleep(LOOK)

@@ -1,13 +1,11 @@
-"""Absurd: claims of 100 at once. Its SDK does not bring the SQL; ABSURD_SQL names that file."""
+"""Absurd: claims of 100 at once. Its SQL comes with its command, absurdctl, not with its SDK."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,7 +14,6 @@ from bench import counting
 from bench.contestant import StoreName, payload
 from bench.record import note
 
-SQL = "ABSURD_SQL"
 QUEUE = "bench"
 CONCURRENCY = 100
 LEFT = f"SELECT count(*) FROM absurd.t_{QUEUE} WHERE state <> 'completed'"
@@ -38,20 +35,19 @@ class AbsurdProducer:
 class Absurd:
     name: str = "absurd"
     store: StoreName = "postgres"
-    packages: Sequence[str] = ("absurd-sdk", "psycopg")
+    packages: Sequence[str] = ("absurd-sdk", "absurdctl", "psycopg")
     settings: str = f"async, concurrency and claims of {CONCURRENCY}, polls every 10 ms"
     has_bulk: bool = False
     most_jobs: int = 1_000
-
-    def lacks(self) -> str | None:
-        return None if SQL in os.environ else f"{SQL} does not name a file with its SQL"
 
     async def setup(self, url: str) -> None:
         self._install(url)
 
     def _install(self, url: str) -> None:
+        from absurdctl import BUNDLED_SCHEMA_SQL
+
         with psycopg.connect(url) as connection:
-            connection.execute(Path(os.environ[SQL]).read_bytes())
+            connection.execute(BUNDLED_SCHEMA_SQL.encode())
             connection.execute("SELECT absurd.create_queue(%s)", [QUEUE])
 
     @asynccontextmanager

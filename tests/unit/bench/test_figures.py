@@ -3,12 +3,13 @@ taken inside a round, and every contestant that was not measured is named."""
 
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
-from bench import chart, contestant, crawl, goals, record, report, rounds
+from bench import chart, contestant, crawl, drain, goals, record, report, rounds
 from bench.results import Measured, Results, latest, ratio
 
 
@@ -51,6 +52,17 @@ def test_what_handlers_write_down_is_read_in_the_order_of_their_starts(
     record.note_text('{"n": 4}')
     record.opened.cache_clear()
     assert [number for number, _ in record.Runs.read(tmp_path / "record").began] == [1, 2, 3, 4]
+
+
+def test_a_part_that_does_not_end_is_ended_and_told() -> None:
+    forever = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with pytest.raises(record.WrongRun, match="bulk did not end within 0 s"):
+        drain.read_answer("bulk", forever, 0.2)
+
+
+def test_what_a_part_prints_last_is_its_answer() -> None:
+    prints = [sys.executable, "-c", "print('connected'); print('[1, 2]')"]
+    assert drain.read_answer("bulk", prints, 30.0) == [1, 2]
 
 
 def test_a_ratio_is_taken_inside_each_round() -> None:
