@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from windrow.errors import RateLimited, WindrowError
 from windrow.queue.job import Job
@@ -19,8 +19,13 @@ from windrow.worker.registry import Handler
 OUTCOMES = (Done, Retry, Snooze, Fail, Cancel)
 
 
+_DONE: Final = Done()
+
+
 def to_outcome(value: Any) -> Outcome:
     """What a handler returned, as an outcome."""
+    if value is None:
+        return _DONE
     return value if isinstance(value, OUTCOMES) else Done(value)
 
 

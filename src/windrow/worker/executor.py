@@ -12,7 +12,8 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, cast
+from contextvars import copy_context
+from typing import Any, Final
 
 from windrow.errors import HandlerTimeout, RateLimited, StoreError
 from windrow.queue.job import DEFAULT_MAX_ATTEMPTS, Job
@@ -21,7 +22,9 @@ from windrow.queue.store import Store
 from windrow.queue.sync import LoopPortal, block_on
 from windrow.worker.batches import Batches, run_batch
 from windrow.worker.classify import classify, to_outcome, with_backoff
+from windrow.worker.lines import Lines
 from windrow.worker.observers import Observers
+from windrow.worker.pace import Pace
 from windrow.worker.processes import Processes
 from windrow.worker.registry import Handler
 from windrow.worker.runs import Run, Runs, Stage, Stop
@@ -33,9 +36,6 @@ logger = logging.getLogger(__name__)
 LAST_CRASHES: Final = 2
 # How long others may take to end before a job that is to run alone is handed back for a while.
 QUIET_SECONDS: Final = 5.0
-# Jobs that will be started within so many seconds, going by those of late, may be claimed ahead.
-AHEAD_SECONDS: Final = 0.1
-MOST_AHEAD: Final = 1000
 
 Ended = Callable[[Run, Outcome | None], None]
 
@@ -56,10 +56,12 @@ class Executor:
         self._runs = runs
         self._ended = ended
         self._observers = observers
+        self._context = copy_context()  # what is here now is all that handlers find there
         self._calls = 0  # handlers being called
         self._waiting: deque[Run] = deque()
         self._suspects: deque[Run] = deque()
         self._alone: Run | None = None
+        self._lines = Lines(self._next_in_line, self._run_here, self._start_next, self._called)
         self._batches = Batches(handlers.values(), self._start_batch)
         self._threads = Threads(concurrency)
         self._processes = Processes(concurrency)
@@ -141,8 +143,14 @@ class Executor:
             self._start_alone()
             return
         while self._waiting and self._calls < self._concurrency:
-            run = self._waiting.popleft()
-            self._begin([run], self._run_one(run))
+            if self._lines.takes(self._waiting[0]):
+                if self._lines.has_open:
+                    return  # which takes it when its turn comes
+                self._calls += 1
+                self._lines.open()
+            else:
+                run = self._waiting.popleft()
+                self._begin([run], self._run_one(run))
 
     def _start_alone(self) -> None:
         """Nothing else may be claimed or running when a suspect runs."""
@@ -155,14 +163,30 @@ class Executor:
         self._begin(runs, self._run_batch(runs))
 
     def _begin(self, runs: Sequence[Run], call: Coroutine[Any, Any, None]) -> None:
-        """A task for each call: what a handler sets in its context is not seen by the next one."""
+        """A task for each call: what a handler sets in its context is not seen by the next one.
+        Those that never wait share one: see `lines`."""
         self._calls += 1
         now = time.monotonic()
         for run in runs:
-            run.stage = Stage.RUNNING
-            run.began_at = now
+            self._mark_begun(run, now)
+        # The loop holds the task until it begins, then the run does.
+        asyncio.create_task(call, context=self._context.copy())  # noqa: RUF006
+
+    def _mark_begun(self, run: Run, now: float) -> None:
+        run.stage = Stage.RUNNING
+        run.began_at = now
+        if self._observers.are_any:
             self._observers.started(run.job)
-        asyncio.create_task(call)  # noqa: RUF006 (the loop holds it until it begins, then the run)
+
+    def _next_in_line(self) -> Run | None:
+        """The next job for a line, which has begun then; None: what is next is not for a line."""
+        if self._alone is not None or self._suspects or not self._waiting:
+            return None
+        if not self._lines.takes(self._waiting[0]):
+            return None
+        run = self._waiting.popleft()
+        self._mark_begun(run, time.monotonic())
+        return run
 
     def _called(self) -> None:
         self._calls -= 1
@@ -183,28 +207,36 @@ class Executor:
             await self._run_one(run)
 
     async def _run_one(self, run: Run) -> None:
-        run.task = asyncio.current_task()
-        outcome: Outcome | None
-        try:
-            outcome = _stopped(run) if run.stop else await self._outcome_of(run)
-        except asyncio.CancelledError:
-            outcome = _stopped(run)
-        self._end(run, outcome)
+        await self._run_here(run, asyncio.current_task())
         self._called()
 
-    async def _outcome_of(self, run: Run) -> Outcome:
-        job, handler = run.job, run.handler
+    async def _run_here(self, run: Run, task: asyncio.Task[Any] | None) -> None:
+        """Run one job in the task that we are in."""
+        run.task = task
+        outcome: Outcome | None
         try:
-            args = [job, handler.payload_of(job)] if handler.takes_payload else [job]
-            if self._observers.are_around:
-                value = await self._observers.around(job, lambda: self._call(handler, args))
+            if run.stop:
+                outcome = _stopped(run)
             else:
-                value = await self._call(handler, args)
-            return with_backoff(to_outcome(value), job, handler)
+                value = await self._call_one(run.job, run.handler)
+                outcome = with_backoff(to_outcome(value), run.job, run.handler)
         except asyncio.CancelledError:
-            raise
+            outcome = _stopped(run)
         except BaseException as error:
-            return await self._outcome_of_error(error, job, handler)
+            outcome = await self._outcome_of_run(error, run)
+        self._end(run, outcome)
+
+    def _call_one(self, job: Job, handler: Handler) -> Awaitable[Any]:
+        args = (job, handler.payload_of(job)) if handler.takes_payload else (job,)
+        if self._observers.are_around:
+            return self._observers.around(job, lambda: self._call(handler, args))
+        return self._call(handler, args)
+
+    async def _outcome_of_run(self, error: BaseException, run: Run) -> Outcome | None:
+        try:
+            return await self._outcome_of_error(error, run.job, run.handler)
+        except asyncio.CancelledError:
+            return _stopped(run)
 
     async def _run_batch(self, runs: Sequence[Run]) -> None:
         handler = runs[0].handler
@@ -234,7 +266,7 @@ class Executor:
             return self._call_process(handler, args)
         is_async = handler.run == "async"
         call = handler.function(*args) if is_async else self._call_thread(handler, args)
-        return _timed(handler, call) if handler.timeout else cast(Awaitable[Any], call)
+        return _timed(handler, call) if handler.timeout else call  # type: ignore[no-any-return]
 
     async def _call_thread(self, handler: Handler, args: Sequence[Any]) -> Any:
         portal = LoopPortal(asyncio.get_running_loop())
@@ -263,8 +295,8 @@ class Executor:
         """Hand on an outcome; None: there is nothing to say, the job is no longer ours."""
         if run.stage is Stage.RUNNING:
             self._pace.count()
-            seconds = time.monotonic() - run.began_at
-            self._observers.ended(run.job, outcome, seconds)
+            if self._observers.are_any:
+                self._observers.ended(run.job, outcome, time.monotonic() - run.began_at)
         if run is self._alone:
             self._alone = None
         run.stage = Stage.ENDED
@@ -280,27 +312,6 @@ async def _timed(handler: Handler, call: Awaitable[Any]) -> Any:
         if timeout.expired():
             raise HandlerTimeout(handler.timeout or 0.0) from error
         raise
-
-
-class Pace:
-    """How many runs ended in the last moments."""
-
-    def __init__(self) -> None:
-        self._since = time.monotonic()
-        self._count = 0
-        self._rate = 0.0
-
-    def count(self) -> None:
-        self._count += 1
-
-    def ahead(self) -> int:
-        """The jobs that would be started in the next moment if it goes on like this."""
-        now = time.monotonic()
-        passed = now - self._since
-        if passed >= AHEAD_SECONDS:
-            self._rate = self._count / passed
-            self._since, self._count = now, 0
-        return min(MOST_AHEAD, int(self._rate * AHEAD_SECONDS))
 
 
 def _stopped(run: Run) -> Outcome | None:

@@ -61,6 +61,7 @@ class Observers:
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self._observers = tuple(observers)
         self._around = [one for one in self._observers if type(one).around is not Observer.around]
+        self.are_any = bool(self._observers)
         self.are_around = bool(self._around)
 
     def claimed(self, jobs: Sequence[Job]) -> None:
