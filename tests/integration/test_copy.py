@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -59,7 +58,7 @@ from windrow.services.database import database_status
 ROUNDS = 10
 KILLS = 5
 BIG = "x" * 1_500_000
-NOT_KEPT = {"seq", "lease_token", "tx", "leased_run", "_payload", "_result"}
+NOT_KEPT = {"seq", "lease_token", "_binding", "_tx", "_leased_run", "_payload", "_result"}
 
 
 async def fill(store: Store) -> dict[str, Job]:
@@ -90,7 +89,7 @@ async def fill(store: Store) -> dict[str, Job]:
 
 def kept(job: Job) -> dict[str, Any]:
     """All that must survive."""
-    shown = {item.name: getattr(job, item.name) for item in fields(job)}
+    shown = {name: getattr(job, name) for name in job.__struct_fields__}
     shown |= {"result_json": job.result, "payload_json": _text(job.payload_json)}
     return {name: value for name, value in shown.items() if name not in NOT_KEPT}
 

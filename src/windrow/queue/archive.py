@@ -11,7 +11,6 @@ import fcntl
 import os
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import fields
 from datetime import UTC
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +23,6 @@ from windrow.queue.job import Job
 # Of the run that a finished job no longer has, and what is written as `payload` and `result`.
 _LEFT_OUT: Final = frozenset(
     {
-        "tx",
-        "leased_run",
         "worker",
         "lease_token",
         "lease_expires_at",
@@ -35,9 +32,7 @@ _LEFT_OUT: Final = frozenset(
     }
 )
 _NAMES: Final = tuple(
-    field.name
-    for field in fields(Job)
-    if field.name not in _LEFT_OUT and not field.name.startswith("_")
+    name for name in Job.__struct_fields__ if name not in _LEFT_OUT and not name.startswith("_")
 )
 
 

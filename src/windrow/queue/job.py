@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -122,11 +122,17 @@ class Progress:
     updated_at: datetime | None = None
 
 
-_UNREAD: Final = object()
+class Binding(Protocol):
+    """What a claimed job is bound to: makes what is asked of the job, when it is first asked."""
+
+    def make_transaction(self, job: Job) -> Any: ...
+
+    def make_run(self, job: Job) -> Any: ...
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+# No dataclass: it is made for each of many jobs. One that is claimed leads back to itself only when
+# its transaction or its steps were used, so that most are gone without the garbage collector.
+class Job(msgspec.Struct, eq=False):
     """A job as the database has it. Payload and result are decoded when first looked at."""
 
     id: str
@@ -156,9 +162,9 @@ class Job:
     retention_seconds: int | None = None
     stop_as: JobState | None = None
     is_cleaned: bool = False
-    headers: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, Any] = {}
     tags: tuple[str, ...] = ()
-    errors: list[JobError] = field(default_factory=list)
+    errors: list[JobError] = []
     progress: Progress | None = None
     payload_json: str | bytes = "null"
     result_json: str | bytes | None = None
@@ -166,20 +172,54 @@ class Job:
     limits: tuple[str, ...] = ()
     max_hold_seconds: int | None = None
     is_left_out: bool = False  # its group did not take it: it was not stored
-    tx: Any = field(default=None, repr=False)  # of a claimed job: see lease.LazyTransaction
-    leased_run: Any = field(default=None, repr=False)  # of a claimed job: see steps.LeasedRun
-    _payload: Any = field(default=_UNREAD, repr=False)
-    _result: Any = field(default=_UNREAD, repr=False)
+    _binding: Binding | None = None  # of a claimed job
+    _tx: Any = None
+    _leased_run: Any = None
+    _payload: Any = msgspec.UNSET
+    _result: Any = msgspec.UNSET
+
+    def __repr__(self) -> str:
+        shown = [name for name in self.__struct_fields__ if not name.startswith("_")]
+        return f"Job({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+    def bind_to(self, binding: Binding) -> None:
+        self._binding = binding
+
+    @property
+    def tx(self) -> Any:
+        """Of a claimed job: see lease.LazyTransaction."""
+        if self._tx is None and self._binding is not None:
+            self._tx = self._binding.make_transaction(self)
+        return self._tx
+
+    @tx.setter
+    def tx(self, tx: Any) -> None:
+        self._tx = tx
+
+    @property
+    def has_begun_tx(self) -> bool:
+        return self._tx is not None and bool(self._tx.has_begun)
+
+    @property
+    def leased_run(self) -> Any:
+        """Of a claimed job: see steps.LeasedRun."""
+        if self._leased_run is None and self._binding is not None:
+            self._leased_run = self._binding.make_run(self)
+        return self._leased_run
+
+    @leased_run.setter
+    def leased_run(self, run: Any) -> None:
+        self._leased_run = run
 
     @property
     def payload(self) -> Any:
-        if self._payload is _UNREAD:
+        if self._payload is msgspec.UNSET:
             self._payload = msgspec.json.decode(self.payload_json)
         return self._payload
 
     @property
     def result(self) -> Any:
-        if self._result is _UNREAD:
+        if self._result is msgspec.UNSET:
             stored = self.result_json
             self._result = None if stored is None else msgspec.json.decode(stored)
         return self._result
@@ -205,9 +245,9 @@ class Job:
         return self._leased().report_progress(percent, message, **counters)
 
     def _leased(self) -> Any:
-        if self.leased_run is None:
+        if (run := self.leased_run) is None:
             raise InvalidJob(
                 f"job {self.id} has no lease here, so no steps and no progress: it was read, not "
                 "claimed"
             )
-        return self.leased_run
+        return run

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
@@ -34,9 +35,7 @@ class Lease:
         self._store = store
         self._limits = limits
         self._open = {job.id: job for job in jobs}
-        for job in jobs:
-            job.tx = LazyTransaction(store, job)
-            job.leased_run = LeasedRun(store, job, limits)
+        bind(jobs, store, limits)
 
     def __bool__(self) -> bool:
         return bool(self.jobs)
@@ -136,6 +135,27 @@ class Lease:
     ) -> None:
         """Say how far the job is. The percentage never goes back."""
         await report_progress(self._store, job, percent, message, counters)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseBinding:
+    """What the jobs of one claim have in common: where their transactions and steps are kept."""
+
+    store: Store
+    limits: SizeLimits
+
+    def make_transaction(self, job: Job) -> LazyTransaction:
+        return LazyTransaction(self.store, job)
+
+    def make_run(self, job: Job) -> LeasedRun:
+        return LeasedRun(self.store, job, self.limits)
+
+
+def bind(jobs: Sequence[Job], store: Store, limits: SizeLimits) -> None:
+    """Give claimed jobs their transactions and steps, which are made when they are first used."""
+    binding = LeaseBinding(store, limits)
+    for job in jobs:
+        job.bind_to(binding)
 
 
 class LazyTransaction:

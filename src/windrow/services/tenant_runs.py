@@ -5,12 +5,13 @@ The token proves the claim: who names a stale one gets LeaseLost, and nothing of
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from windrow.errors import InvalidJob, LeaseLost
 from windrow.queue.checks import check_lease
@@ -103,7 +104,7 @@ async def _leased(queue: TenantQueue, runs: Sequence[tuple[str, str]]) -> list[J
     if lost := [job_id for job_id, token in runs if not _is_token(token)]:
         raise LeaseLost(*lost)
     return [
-        dataclasses.replace(found[plain_id(job_id)], lease_token=plain_id(token))
+        msgspec.structs.replace(found[plain_id(job_id)], lease_token=plain_id(token))
         for job_id, token in runs
     ]
 

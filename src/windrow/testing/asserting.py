@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Final
 
 from windrow.queue.job import Job
@@ -12,7 +11,7 @@ from windrow.queue.queue import Queue
 PAGE: Final = 1000
 MOST_LISTED: Final = 20
 LONGEST_PAYLOAD: Final = 300
-FIELDS: Final = frozenset(one.name for one in fields(Job) if not one.name.startswith("_"))
+FIELDS: Final = frozenset(name for name in Job.__struct_fields__ if not name.startswith("_"))
 ANYTHING: Final[Any] = object()
 
 

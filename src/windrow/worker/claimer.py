@@ -15,7 +15,7 @@ from typing import Final
 from windrow.queue.bells import Bell, jittered
 from windrow.queue.checks import SizeLimits
 from windrow.queue.job import Job
-from windrow.queue.lease import Lease
+from windrow.queue.lease import bind
 from windrow.queue.records import Claim
 from windrow.queue.store import Store
 from windrow.worker.executor import Executor
@@ -75,7 +75,7 @@ class Claimer(Service):
             self.found_nothing = not jobs
             self._looked.set()
         if jobs:
-            Lease(self._store, jobs, self._limits)  # binds the jobs to the store
+            bind(jobs, self._store, self._limits)
             self._observers.claimed(jobs)
             self._executor.take(jobs)
         if self._bell is None:

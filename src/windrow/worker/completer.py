@@ -266,4 +266,4 @@ async def _rollback(run: Run) -> None:
 
 
 def _has_transaction(run: Run) -> bool:
-    return run.job.tx is not None and run.job.tx.has_begun
+    return run.job.has_begun_tx

@@ -18,9 +18,11 @@ import traceback
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from windrow.errors import InvalidJob, ProcessDied, QueueError
 from windrow.queue.job import Job
@@ -122,7 +124,7 @@ class Child:
         request = Request(
             handler.function.__module__,
             handler.function.__qualname__,
-            tuple(replace(job, tx=None, leased_run=None) for job in jobs),
+            tuple(_unbound(job) for job in jobs),
             handler.is_batch,
         )
         loop = asyncio.get_running_loop()
@@ -234,6 +236,10 @@ class NoTransaction:
 
     def __getattr__(self, name: str) -> Any:
         raise InvalidJob("a handler in a process has no job.tx: return Done(…, then=[…]) instead")
+
+
+def _unbound(job: Job) -> Job:
+    return msgspec.structs.replace(job, _binding=None, _tx=None, _leased_run=None)
 
 
 def _find(module: str, name: str) -> Handler:
