@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from windrow import Job, handler
 from windrow.queue.job import JobState
 from windrow.queue.outcome import Done, Fail, Outcome, Snooze
+from windrow.queue.store import Store
 from windrow.worker import lines
 from windrow.worker.executor import Executor
 from windrow.worker.observers import Observers
@@ -32,7 +33,7 @@ class Ran:
         self._all = asyncio.Event()
         self._wanted = 0
         self.executor = Executor(
-            None,  # type: ignore[arg-type] (none of these handlers needs a store)
+            cast(Store, None),  # none of these handlers needs one
             by_kind(handlers),
             concurrency,
             self.runs,

@@ -266,7 +266,7 @@ class Executor:
             return self._call_process(handler, args)
         is_async = handler.run == "async"
         call = handler.function(*args) if is_async else self._call_thread(handler, args)
-        return _timed(handler, call) if handler.timeout else call  # type: ignore[no-any-return]
+        return _timed(handler, call) if handler.timeout else call
 
     async def _call_thread(self, handler: Handler, args: Sequence[Any]) -> Any:
         portal = LoopPortal(asyncio.get_running_loop())
