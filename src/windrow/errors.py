@@ -20,6 +20,7 @@
     │  ├─ EnrichError                     a model does not answer, or not as asked
     │  ├─ ModelMissing                    only a model could do this, and none is set
     │  ├─ SourceNotFound(named)
+    │  ├─ VideoNotFound(id)
     │  ├─ DocumentNotFound(named)
     │  ├─ FileGone(path)                  there is no such file any more
     │  ├─ FileRefused(path)               it may not be read
@@ -295,6 +296,16 @@ class DocumentNotFound(IngestError):
     def __init__(self, named: str, why: str = "there is none") -> None:
         self.named = named
         super().__init__(f"no document {named!r}: {why}")
+
+
+class VideoNotFound(IngestError):
+    """There is no such video."""
+
+    code = "VIDEO_NOT_FOUND"
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        super().__init__(f"no video {id!r}")
 
 
 class FileGone(IngestError):

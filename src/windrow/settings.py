@@ -40,7 +40,7 @@ class Settings:
     handlers: str = _setting(
         "",
         "Modules that `windrow worker` takes handlers from, with spaces or commas between; empty: "
-        "web, knowledge and index, Windrow's own",
+        "web, knowledge, video and index, Windrow's own",
     )
     max_payload_bytes: int = _setting(4 * 1024 * 1024, "The largest payload taken, as JSON")
     max_result_bytes: int = _setting(64 * 1024 * 1024, "The largest result taken, as JSON")
@@ -66,6 +66,15 @@ class Settings:
     )
     llm_key: str = _setting("", "The key for that endpoint", is_secret=True)
     llm_model: str = _setting("", "The name of the model there")
+    scrapecreators_key: str = _setting(
+        "",
+        "The key for ScrapeCreators, who knows videos of TikTok, Instagram and YouTube; empty: "
+        "only files and addresses of files are transcribed, here",
+        is_secret=True,
+    )
+    scrapecreators_url: str = _setting(
+        "https://api.scrapecreators.com", "Where ScrapeCreators is asked"
+    )
     embed_url: str = _setting(
         "",
         "Who turns texts into vectors: an OpenAI-compatible endpoint, https://api.example.com/v1; "

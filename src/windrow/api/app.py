@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from windrow import __version__
-from windrow.api import events, health
+from windrow.api import events, health, hooks
 from windrow.api.errors import add_error_handlers
 from windrow.api.firecrawl import batch, crawl, extract, map, parse, scrape, search, team, watch
 from windrow.api.knowledge import items, progress
@@ -36,6 +36,7 @@ ROUTERS = (
     queues.router,
     groups.router,
     events.router,
+    hooks.router,
 )
 
 # Asked for with and without a prefix.

@@ -66,6 +66,34 @@ def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None
 
 
 @app.command()
+def install(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What: video.")],
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set up a pipeline's table, with its trigger and queues. Safe to repeat."""
+    if name != "video":
+        raise typer.BadParameter(f"there is no {name!r} to install; there is: video")
+    from windrow.services.jobs import open_queue
+    from windrow.services.video import Installed, install_video
+
+    async def work() -> Installed:
+        settings = load_settings({"database_url": database})
+        async with open_queue(settings, migrate=None) as queue:
+            return await install_video(queue, settings)
+
+    done = run(work())
+    if as_json:
+        print_json(asdict(done))
+        return
+    print("clipnest_videos is set up" if done.is_new else "clipnest_videos is up to date")
+    if done.is_visible:
+        print("its queues are pgmq.q_scrape_jobs and pgmq.q_enrich_jobs")
+    else:
+        print(f"its queues are scrape_jobs and enrich_jobs, not seen as PGMQ's: {done.why_not}")
+
+
+@app.command()
 def prune(
     archive: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Write jobs there first, as JSON lines.")

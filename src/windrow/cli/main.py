@@ -26,6 +26,7 @@ from windrow.cli import (
     search,
     serve,
     top,
+    video,
     web,
     worker,
 )
@@ -46,6 +47,7 @@ app.add_typer(migrate.app, name="migrate")
 app.add_typer(queues.app, name="queues")
 app.add_typer(schedules.app, name="schedules")
 app.add_typer(knowledge.app, name="sources")
+app.add_typer(video.app, name="video")
 app.command("add")(knowledge.add)
 app.command("watch")(knowledge.watch)
 app.command("scrape")(web.scrape)

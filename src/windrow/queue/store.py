@@ -211,6 +211,10 @@ class RowStore(Protocol):
         """What a query finds, which changes nothing. Parameters are $1, $2 …"""
         ...
 
+    async def change_rows(self, sql: str, *args: Any) -> list[dict[str, Any]]:
+        """Run one statement; what its RETURNING says."""
+        ...
+
 
 class JobAdmin(Protocol):
     """Looking at jobs and changing them from outside. Ids that are not UUIDs are just not found."""

@@ -20,6 +20,7 @@ from windrow.pipelines.index.payloads import QUEUE as INDEX_QUEUE
 from windrow.pipelines.index.payloads import WRITE
 from windrow.pipelines.knowledge.items import FILE
 from windrow.pipelines.knowledge.items import QUEUE as KNOWLEDGE_QUEUE
+from windrow.pipelines.video.payloads import SCRAPE_QUEUE, SCRAPE_VIDEO
 from windrow.pipelines.web.payloads import FINISH, QUEUE, SCRAPE
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
@@ -40,6 +41,7 @@ GRACE_SECONDS: Final = 10.0
 TAKEN: Final = {
     "web": (QUEUE, SCRAPE),
     "knowledge": (KNOWLEDGE_QUEUE, FILE),
+    "video": (SCRAPE_QUEUE, SCRAPE_VIDEO),
     "index": (INDEX_QUEUE, WRITE),
 }
 

@@ -40,7 +40,7 @@ ORPHAN_SECONDS: Final = 1.0
 
 
 # Named like a module: the handlers of Windrow's own kinds of jobs.
-OWN_HANDLERS: Final = ("web", "knowledge", "index")
+OWN_HANDLERS: Final = ("web", "knowledge", "video", "index")
 
 
 def find_handlers(names: Sequence[str]) -> list[ModuleType]:
@@ -83,6 +83,8 @@ async def open_own_handlers(
             handlers += await stack.enter_async_context(open_web_handlers(settings, queue))
         if "knowledge" in names:
             handlers += open_knowledge_handlers(settings, queue)
+        if "video" in names:
+            handlers += await stack.enter_async_context(open_video_handlers(settings, queue))
         if "index" in names:
             handlers += await stack.enter_async_context(open_index_handlers(settings, queue))
         yield handlers
@@ -95,6 +97,28 @@ def open_knowledge_handlers(settings: Settings, queue: Queue) -> list[Handler]:
 
     everywhere = data_folder(settings) / "ignore"  # rules for every folder, as in .gitignore
     return knowledge_handlers(Knowledge(queue, [everywhere]))
+
+
+@asynccontextmanager
+async def open_video_handlers(settings: Settings, queue: Queue) -> AsyncIterator[list[Handler]]:
+    """The handlers of videos, by the providers that have keys, else on this machine."""
+    from windrow.ingest.enrich.llm import Model
+    from windrow.ingest.fetch.fetcher import Fetcher
+    from windrow.ingest.fetch.guard import Guard
+    from windrow.ingest.video.scrapecreators import ScrapeCreators
+    from windrow.pipelines.video.chain import video_handlers
+    from windrow.pipelines.video.looking import Videos
+    from windrow.services.video import video_folder
+
+    async with AsyncExitStack() as stack:
+        api, model = ScrapeCreators.from_settings(settings), Model.from_settings(settings)
+        for one in (api, model):
+            if one is not None:
+                stack.push_async_callback(one.close)
+        fetcher = await stack.enter_async_context(Fetcher(guard=Guard.from_settings(settings)))
+        videos = Videos(queue, video_folder(settings), api, model, fetcher)
+        stack.push_async_callback(videos.close)
+        yield video_handlers(videos)
 
 
 @asynccontextmanager

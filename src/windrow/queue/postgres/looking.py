@@ -62,6 +62,10 @@ class Looking(Verbs):
         ):
             return [dict(row) for row in await connection.fetch(sql, *args)]
 
+    async def change_rows(self, sql: str, *args: Any) -> list[dict[str, Any]]:
+        async with self._database.connection() as connection, connection.transaction():
+            return [dict(row) for row in await connection.fetch(sql, *args)]
+
     async def get_steps(self, job_id: str) -> list[Step]:
         found = await read_steps(self._run, [job_id]) if is_id(job_id) else {}
         return next(iter(found.values()), [])

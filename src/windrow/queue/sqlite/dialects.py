@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from windrow.queue.dialects.loading import Dialect, DialectInfo, dialect_names, find_dialect
 from windrow.queue.migrate import check_version
 from windrow.queue.sqlite import schema
 from windrow.queue.sqlite.rows import to_time
 from windrow.queue.sqlite.work import PACKAGE, Work
+
+# SQLite itself knows no IF NOT EXISTS here.
+_ADD_COLUMN: Final = re.compile(
+    r"^ALTER TABLE (?P<table>\w+) ADD COLUMN IF NOT EXISTS (?P<column>\w+)", re.MULTILINE
+)
 
 
 def install_dialect(work: Work, name: str) -> bool:
@@ -69,4 +77,12 @@ def _install(work: Work, dialect: Dialect) -> None:
 
 def _run_script(work: Work, script: str) -> None:
     for text in schema.split_script(script):
-        work.run_given(text, ())
+        if (adding := _ADD_COLUMN.search(text)) is None:
+            work.run_given(text, ())
+        elif not _has_column(work, adding["table"], adding["column"]):
+            work.run_given(text.replace(" IF NOT EXISTS", ""), ())
+
+
+def _has_column(work: Work, table: str, column: str) -> bool:
+    found = work.named_rows("SELECT name FROM pragma_table_info(?)", (table,))
+    return column in {row["name"] for row in found}

@@ -651,6 +651,11 @@ class SqliteStore(CallVerbs):
         found = await self._read(lambda work: work.named_rows(text, args))
         return [dict(row) for row in found]
 
+    async def change_rows(self, sql: str, *args: Any) -> list[dict[str, Any]]:
+        text = numbered(sql)
+        found = await self._write(lambda work: work.named_rows(text, args))
+        return [dict(row) for row in found]
+
     async def list_dialects(self) -> list[DialectInfo]:
         return await self._read(dialects.list_dialects)
 
