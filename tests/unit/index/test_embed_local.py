@@ -60,32 +60,35 @@ async def test_vectors_are_those_of_the_library(library: object) -> None:
 
 def test_no_token_reaches_from_one_word_into_the_next() -> None:
     """What taking a text apart at its spaces and lines rests on."""
-    wheel = find_spec("wordllama")
-    assert wheel is not None
-    assert wheel.submodule_search_locations
-    path = Path(wheel.submodule_search_locations[0]) / VOCABULARY
-    vocabulary = Tokenizer.from_file(str(path)).get_vocab()
+    vocabulary = Tokenizer.from_file(str(_wheel() / VOCABULARY)).get_vocab()
 
     assert len(vocabulary) == 32_000
     assert [token for token in vocabulary if re.search("[^▁]▁", token)] == []
     assert [token for token in vocabulary if "\n" in token and token != "\n"] == []
 
 
-def test_words_that_are_remembered_give_the_same_tokens() -> None:
-    embedder = local_embedder()
+def test_words_that_are_remembered_give_the_same_vectors() -> None:
+    embedder = LocalEmbedder(_wheel())
+    first = embedder.embed_now(TEXTS)
 
-    assert embedder.tokens(TEXTS) == embedder.tokens(TEXTS)
-    assert max(map(len, embedder._words)) <= 48
+    assert np.array_equal(embedder.embed_now(TEXTS), first)
+    another = LocalEmbedder(_wheel())
+    one_by_one = np.vstack([another.embed_now([text]) for text in reversed(TEXTS)])[::-1]
+    assert np.allclose(one_by_one, first, atol=1e-6)
+    assert max(map(len, embedder._words.places)) <= 48
 
 
 def test_the_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = LocalEmbedder(_wheel())
+    texts = [
+        " ".join(f"w{number}" for number in range(start, start + 20)) for start in range(0, 400, 20)
+    ]
+    wanted = local_embedder().embed_now(texts)
     monkeypatch.setattr("windrow.index.embed.local.MOST_WORDS", 50)
-    embedder = local_embedder()
 
-    for start in range(0, 400, 20):
-        embedder.embed_now([" ".join(f"w{number}" for number in range(start, start + 20))])
-
-    assert len(embedder._words) <= 50
+    for text, row in zip(texts, wanted, strict=True):
+        assert np.allclose(embedder.embed_now([text])[0], row, atol=1e-6)
+        assert len(embedder._words.places) <= 50
 
 
 async def test_nothing_and_empty_texts_have_vectors_too() -> None:
@@ -152,3 +155,10 @@ def test_files_that_are_not_there_or_broken_are_told(tmp_path: Path) -> None:
     (tmp_path / "weights" / "l2_supercat_256.safetensors").write_bytes(b"\x08" + bytes(40))
     with pytest.raises(EmbeddingError, match="cannot be read"):
         LocalEmbedder(tmp_path)
+
+
+def _wheel() -> Path:
+    wheel = find_spec("wordllama")
+    assert wheel is not None
+    assert wheel.submodule_search_locations
+    return Path(wheel.submodule_search_locations[0])
