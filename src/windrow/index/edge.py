@@ -3,6 +3,11 @@
 One process at a time may have a space open; the engine refuses a second one. What was written is in
 its log when `write` returns, and survives a killed process. Everything that takes time runs in
 threads.
+
+Vectors are compared one by one, in four bits for each number, and the best of them once more in
+full. That finds what a full comparison finds. A graph (HNSW) lost 5 % of the right pages on real
+questions, cost more than all other writing, and was built while everything else stood still: the
+engine never lets go of the interpreter.
 """
 
 from __future__ import annotations
@@ -24,10 +29,11 @@ from windrow.index.home import (
     Point,
     Query,
     Space,
+    floats,
     fuse,
     hit_of,
     label_payload,
-    payload_of,
+    lean_payload_of,
     ranked,
 )
 
@@ -37,6 +43,8 @@ if TYPE_CHECKING:
 DENSE: Final = "dense"
 WORDS: Final = "words"
 KEYWORDS: Final = ("content", "collection", "source", "branches", "language", "tags")
+OVERSAMPLING: Final = 3.0  # times as many as are wanted are compared in full; 2 lost 6 in 1,000
+NEVER_KB: Final = 2**40  # a segment of so much would be built anew for a graph that it does not get
 
 
 class EdgeIndex:
@@ -128,7 +136,7 @@ class EdgeIndex:
         path = self.folder / space.name
         try:
             if path.is_dir() and any(path.iterdir()):
-                return self._edge.EdgeShard.load(str(path))  # type: ignore[no-any-return]
+                return self._edge.EdgeShard.load(str(path), self._config(space))  # type: ignore[no-any-return]
             return self._create(path, space)
         except Exception as error:  # the engine raises nothing more precise
             raise IndexUnavailable(f"the index in {path} cannot be opened: {error}") from error
@@ -136,13 +144,7 @@ class EdgeIndex:
     def _create(self, path: Path, space: Space) -> qdrant_edge.EdgeShard:
         edge = self._edge
         path.mkdir(parents=True, exist_ok=True)
-        config = edge.EdgeConfig(
-            vectors={
-                DENSE: edge.EdgeVectorParams(size=space.dimension, distance=edge.Distance.Cosine)
-            },
-            sparse_vectors={WORDS: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
-        )
-        shard: qdrant_edge.EdgeShard = edge.EdgeShard.create(str(path), config)
+        shard: qdrant_edge.EdgeShard = edge.EdgeShard.create(str(path), self._config(space))
         make = edge.UpdateOperation.create_field_index
         shard.update(make("tenant", edge.KeywordIndexParams(is_tenant=True)))
         shard.update(make("uri", edge.KeywordIndexParams(prefix=True)))
@@ -151,14 +153,30 @@ class EdgeIndex:
             shard.update(make(name, edge.PayloadSchemaType.Keyword))
         return shard
 
+    def _config(self, space: Space) -> qdrant_edge.EdgeConfig:
+        edge = self._edge
+        dense = edge.EdgeVectorParams(size=space.dimension, distance=edge.Distance.Cosine)
+        words = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)
+        return edge.EdgeConfig(  # type: ignore[no-any-return]
+            vectors={DENSE: dense},
+            sparse_vectors={WORDS: words},
+            hnsw_config=edge.HnswIndexConfig(
+                m=0, ef_construct=4, full_scan_threshold=10_000, payload_m=0
+            ),
+            quantization_config=edge.TurboQuantQuantizationConfig(
+                bits=edge.TurboQuantBitSize.Bits4, memory=edge.Memory.Pinned
+            ),
+            optimizers=edge.EdgeOptimizersConfig(indexing_threshold=NEVER_KB),
+        )
+
     def _write(self, shard: qdrant_edge.EdgeShard, points: Sequence[Point]) -> None:
         edge = self._edge
         embed = self._bm25.embed_document
         made = [
             edge.Point(
                 point.id,
-                {DENSE: list(point.vector), WORDS: embed(point.words)},
-                payload_of(point),
+                {DENSE: floats(point.vector), WORDS: embed(point.words)},
+                lean_payload_of(point),
             )
             for point in points
         ]
@@ -193,13 +211,18 @@ class EdgeIndex:
         nearest: dict[str, Any] = {}
         if query.mode in ("hybrid", "semantic", "exact"):
             nearest["semantic" if exact is None else "exact"] = edge.Query.Nearest(
-                list(query.vector), using=DENSE
+                floats(query.vector), using=DENSE
             )
         if query.mode in ("hybrid", "keyword"):
             nearest["keyword"] = edge.Query.Nearest(self._bm25.embed_query(query.text), using=WORDS)
         meant = self._filter(query.filter, exact)
+        params = edge.SearchParams(
+            quantization=edge.QuantizationSearchParams(rescore=True, oversampling=OVERSAMPLING)
+        )
         requests = [
-            edge.QueryRequest(limit=limit, query=one, with_payload=True, filter=meant)
+            edge.QueryRequest(
+                limit=limit, query=one, with_payload=True, filter=meant, params=params
+            )
             for one in nearest.values()
         ]
         answers = shard.query_batch(edge.QueryBatchRequest(requests))
@@ -232,4 +255,7 @@ class EdgeIndex:
         return edge.Filter(must=must) if must else None
 
     def _is_any(self, key: str, values: Sequence[str]) -> Any:
-        return self._edge.FieldCondition(key, match=self._edge.MatchAny(list(values)))
+        # One value is looked up in a third of the time that a choice of one takes.
+        [*each] = values
+        match = self._edge.MatchValue(each[0]) if len(each) == 1 else self._edge.MatchAny(each)
+        return self._edge.FieldCondition(key, match=match)

@@ -24,6 +24,7 @@ from windrow.index.home import (
     Point,
     Query,
     Space,
+    floats,
     fuse,
     hit_of,
     label_payload,
@@ -223,7 +224,7 @@ class PgvectorIndex:
         self, connection: Any, space: Space, query: Query, way: str
     ) -> Sequence[Hit]:
         where, values = _where(query.filter)
-        values.append(query.text if way == "keyword" else _json(list(query.vector)))
+        values.append(query.text if way == "keyword" else _json(floats(query.vector)))
         given = f"${len(values)}"
         if way == "keyword":
             asked = _ANY_WORD.format(words=f"{given}::text")
@@ -286,7 +287,7 @@ def _where(filter: Filter) -> tuple[str, list[Any]]:
 
 
 def _row(point: Point) -> dict[str, Any]:
-    row = {"id": point.id, "vector": list(point.vector), "words": split_identifiers(point.words)}
+    row = {"id": point.id, "vector": floats(point.vector), "words": split_identifiers(point.words)}
     return {**payload_of(point), **row}
 
 

@@ -22,6 +22,7 @@ from windrow.index.home import (
     Point,
     Query,
     Space,
+    floats,
     fuse,
     hit_of,
     label_payload,
@@ -60,7 +61,7 @@ class QdrantIndex:
                 lambda: [
                     models.PointStruct(
                         id=point.id,
-                        vector={DENSE: list(point.vector), WORDS: self._words_of(point)},
+                        vector={DENSE: floats(point.vector), WORDS: self._words_of(point)},
                         payload=payload_of(point),
                     )
                     for point in points
@@ -194,7 +195,7 @@ class QdrantIndex:
         exact = query.text if query.mode == "exact" else None
         asked: dict[str, tuple[Any, str]] = {}
         if query.mode in ("hybrid", "semantic", "exact"):
-            asked["semantic" if exact is None else "exact"] = (list(query.vector), DENSE)
+            asked["semantic" if exact is None else "exact"] = (floats(query.vector), DENSE)
         if query.mode in ("hybrid", "keyword"):
             words = self._bm25.embed_query(query.text)
             sparse = models.SparseVector(indices=words.indices, values=words.values)

@@ -122,7 +122,7 @@ class Searcher:
         if embedder is None:
             return ("keyword" if request.mode == "hybrid" else None), ()
         [vector] = await embedder.embed([request.query], query=True)
-        return request.mode, vector.tolist() if hasattr(vector, "tolist") else vector
+        return request.mode, vector
 
     async def _search(
         self,

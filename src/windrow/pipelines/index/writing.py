@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from windrow.errors import IndexUnavailable
 from windrow.index.home import Labels, Point, Space
@@ -154,7 +154,8 @@ async def _write_space(
 async def _points(
     embedder: Embedder, some: Sequence[tuple[Content, Chunk]], timings: Timings
 ) -> list[Point]:
-    labels = {one.info.id: one.labels for one, _ in some}
+    each = {one.info.id: one for one, _ in some}
+    labels = {name: one.labels for name, one in each.items()}
     texts = [part.in_context(labels[one.info.id].title) for one, part in some]
     points: list[Point] = []
     for start in range(0, len(texts), EMBED_AT_ONCE):
@@ -164,7 +165,7 @@ async def _points(
                 Point(
                     content=one.info.id,
                     ordinal=part.ordinal,
-                    vector=_floats(vector),
+                    vector=vector,
                     text=part.text,
                     labels=labels[one.info.id],
                     headings=part.headings,
@@ -187,11 +188,6 @@ def language_of(document: DocumentInfo) -> str:
     if document.uri.startswith(("http://", "https://")):
         return "markdown"
     return document.language or "markdown"
-
-
-def _floats(vector: Any) -> Sequence[float]:
-    floats: Sequence[float] = vector.tolist() if hasattr(vector, "tolist") else vector
-    return floats
 
 
 def _count(content: Content) -> int:
