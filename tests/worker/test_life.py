@@ -294,6 +294,25 @@ async def test_job_that_almost_crashed_too_often_runs_alone(queue: Queue, store:
     assert (await queue.counts())[JobState.COMPLETED] == 11
 
 
+async def test_job_of_a_batch_that_almost_crashed_too_often_is_a_batch_of_its_own(
+    queue: Queue, store: Store
+) -> None:
+    suspect = await queue.enqueue("work", {"n": 0}, max_crashes=3)
+    await _crash(queue, store, suspect.id)
+    batches: list[list[int]] = []
+
+    @handler("work", batch=10)
+    async def work(jobs: list[Job], payloads: list[dict[str, int]]) -> list[int]:
+        batches.append([payload["n"] for payload in payloads])
+        return [payload["n"] for payload in payloads]
+
+    await queue.enqueue_many([NewJob("work", {"n": n}) for n in range(1, 4)])
+    await Worker(queue, [work]).run(until_idle=True)
+
+    assert sorted(batches, key=len) == [[0], [1, 2, 3]]
+    assert (await queue.get(suspect.id)).result == 0
+
+
 async def test_worker_is_listed_while_it_lives(queue: Queue) -> None:
     @handler("work")
     async def work(job: Job) -> None: ...

@@ -204,7 +204,7 @@ class Executor:
             self._end(run, _stopped(run))
             self._called()
         else:
-            await self._run_one(run)
+            await (self._run_batch([run]) if run.handler.is_batch else self._run_one(run))
 
     async def _run_one(self, run: Run) -> None:
         await self._run_here(run, asyncio.current_task())
@@ -253,8 +253,9 @@ class Executor:
 
         for run in runs:
             run.task = asyncio.current_task()
+        outcomes: Sequence[Outcome | None]
         try:
-            outcomes: Sequence[Outcome | None] = await run_batch(runs, call, fail)
+            outcomes = await run_batch(runs, call, fail)
         except asyncio.CancelledError:
             outcomes = [_stopped(run) for run in runs]
         for run, outcome in zip(runs, outcomes, strict=True):
