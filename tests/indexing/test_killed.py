@@ -1,4 +1,5 @@
-"""kill -9 of the owner while it indexes: nothing is lost and nothing is doubled (N13)."""
+"""kill -9 of the owner while it indexes: nothing is lost and nothing is doubled (N13). A shorter
+one, of files, from the scan to the index, is in tests/knowledge."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from windrow.settings import Settings
 DOCUMENTS = 300
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.chaos)])
+@pytest.mark.chaos
+@pytest.mark.parametrize("kills", [1, 4])
 async def test_killed_owner_loses_and_doubles_nothing(
     sqlite_template: Path, tmp_path: Path, kills: int
 ) -> None:

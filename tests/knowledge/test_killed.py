@@ -1,78 +1,131 @@
-"""A worker that is killed while it ingests: nothing is lost, and nothing is there twice."""
+"""A worker that is killed while it ingests: nothing is lost, and nothing is there twice (N13)."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from windrow import Queue
+from windrow.clock import FakeClock
+from windrow.pipelines.index.context import space_of
+from windrow.pipelines.index.payloads import QUEUE as INDEX
+from windrow.pipelines.knowledge.context import Knowledge
+from windrow.pipelines.knowledge.handlers import knowledge_handlers
 from windrow.pipelines.knowledge.items import QUEUE, new_item
+from windrow.queue.store import open_store
+from windrow.search.request import SearchRequest
+from windrow.services.indexing import find_home, open_index
+from windrow.services.searching import search
+from windrow.settings import Settings
+from windrow.testing import drain
 
 FILES = 300
-PATIENCE = 120.0
+PATIENCE = 240.0
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.chaos)])
-async def test_killed_ingestion_loses_and_doubles_nothing(tmp_path: Path, kills: int) -> None:
+async def test_killed_ingestion_loses_and_doubles_nothing(
+    store_url: str, tmp_path: Path, kills: int
+) -> None:
     folder = tmp_path / "docs"
+    _make_files(folder)
+    settings = Settings(database_url=store_url, data_dir=str(tmp_path / "data"))
+    seed = random.randrange(1_000_000)
+    print(f"kills at the moments of seed {seed}")
+    moments = sorted(random.Random(seed).sample(range(1, 2 * FILES), kills))
+    async with asyncio.timeout(PATIENCE), Queue.open(store_url) as queue:
+        await _enqueue_scan(queue, folder)
+        for moment in moments:
+            worker = _worker(settings)
+            await _until(queue, moment)
+            worker.send_signal(signal.SIGKILL)
+            worker.wait()
+            await _let_leases_run_out(store_url)
+        await _work_off(settings)
+
+        await _check_documents(queue)
+        await _check_index(queue, settings)
+        await _enqueue_scan(queue, folder)
+        [second] = await drain(queue, knowledge_handlers(Knowledge(queue)))
+        assert second.result["unchanged"] == FILES
+        assert await queue.list(queue=QUEUE, state="failed") == []
+        assert await queue.list(queue=INDEX, state="failed") == []
+
+
+def _make_files(folder: Path) -> None:
     for number in range(FILES):
         path = folder / f"d{number % 7}" / f"f{number}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# File {number}\n\nwords of {number}")
+        path.write_text(f"# File {number}\n\nserial{number} has its words")
         os.utime(path, (1_700_000_000, 1_700_000_000))
-    url = f"sqlite:///{tmp_path}/jobs.db"
-    async with asyncio.timeout(PATIENCE), Queue.open(url) as queue:
-        scan = new_item("folder", "ingest", "default", {"folder_path": str(folder)})
-        await queue.enqueue_many([scan])
-        for number in range(kills):
-            worker = _worker(url, tmp_path)
-            await _until(queue, (number + 1) * FILES // (kills + 2))
-            worker.send_signal(signal.SIGKILL)
-            worker.wait()
-            _let_leases_run_out(tmp_path / "jobs.db")
-        last = _worker(url, tmp_path, "--until-idle")
-        assert await asyncio.to_thread(last.wait) == 0
-
-        [counts] = await queue.store.count_documents()
-        assert (counts.documents, counts.searchable, counts.pending) == (FILES, FILES, 0)
-        documents = await queue.store.list_documents(None, "default", limit=FILES + 1)
-        assert len({one.uri for one in documents}) == len(documents) == FILES
-        contents = {one.content for one in documents}
-        assert set(await queue.store.list_contents(None, "default", limit=2 * FILES)) == contents
-        assert await queue.list(queue=QUEUE, state="failed") == []
 
 
-def _worker(url: str, folder: Path, *words: str) -> subprocess.Popen[bytes]:
+async def _enqueue_scan(queue: Queue, folder: Path) -> None:
+    await queue.enqueue_many(
+        [new_item("folder", "ingest", "default", {"folder_path": str(folder)})]
+    )
+
+
+async def _check_documents(queue: Queue) -> None:
+    """Each file has one document, and each of these a content that is no other's."""
+    [counts] = await queue.store.count_documents()
+    assert (counts.documents, counts.searchable, counts.pending) == (FILES, FILES, 0)
+    documents = await queue.store.list_documents(None, "default", limit=FILES + 1)
+    assert len({one.uri for one in documents}) == len(documents) == FILES
+    contents = {one.content for one in documents}
+    assert set(await queue.store.list_contents(None, "default", limit=2 * FILES)) == contents
+    assert len(contents) == FILES
+
+
+async def _check_index(queue: Queue, settings: Settings) -> None:
+    """The chunks of each content are in the index, and nothing else is."""
+    [collection] = await queue.store.list_collections()
+    index = open_index(settings, await find_home(settings))
+    assert await index.count(space_of(collection)) == FILES
+    await index.close()
+    for number in range(0, FILES, 60):
+        answer = await search(settings, SearchRequest(query=f"serial{number}", mode="keyword"))
+        assert [one.title for one in answer.results] == [f"File {number}"]
+
+
+def _worker(settings: Settings, *options: str) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
-        "WINDROW_DATABASE_URL": url,
-        "WINDROW_DATA_DIR": str(folder / "data"),
+        "WINDROW_DATABASE_URL": settings.database_url,
+        "WINDROW_DATA_DIR": settings.data_dir,
     }
-    command = [sys.executable, "-m", "windrow", "worker", *words]
+    command = [sys.executable, "-m", "windrow", "worker", *options]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
 
 
-async def _until(queue: Queue, documents: int) -> None:
-    """Wait until so many documents are known."""
+async def _work_off(settings: Settings) -> None:
+    last = _worker(settings, "--until-idle")
+    assert await asyncio.to_thread(last.wait) == 0
+
+
+async def _until(queue: Queue, moment: int) -> None:
+    """Wait until so much is done: a file that is known counts once, one that can be found twice."""
     while True:
         counts = await queue.store.count_documents()
-        if counts and counts[0].documents >= documents:
+        if counts and counts[0].documents + counts[0].searchable >= moment:
             return
         await asyncio.sleep(0.005)
 
 
-def _let_leases_run_out(database: Path) -> None:
+async def _let_leases_run_out(url: str) -> None:
     """What a killed worker held is free when its lease runs out, in five minutes; the test does not
     wait for that."""
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("UPDATE windrow_lease SET expires_at = 0")
+    store = await open_store(url, clock=FakeClock(datetime.now(UTC) + timedelta(minutes=10)))
+    while await store.rescue_jobs():
+        pass
+    await store.close()
