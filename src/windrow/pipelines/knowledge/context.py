@@ -145,10 +145,13 @@ def prefix_of(source: SourceRow, folder: Path) -> str:
 
 
 def uri_below(source: SourceRow, path: Path) -> str:
-    """What a file is called in its source."""
+    """What a file is called in its source. Raises InvalidJob for one that is not in it."""
     if source.kind == "file":
         return source.uri
-    return to_text(os.fspath(path.relative_to(to_path(source.uri))))
+    top = to_path(source.uri)
+    if not path.is_relative_to(top):
+        raise InvalidJob(f"{to_text(path)} is not in {source.uri}")
+    return to_text(os.fspath(path.relative_to(top)))
 
 
 def branch_of(path: Path, said: str) -> str:

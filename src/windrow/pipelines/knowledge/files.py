@@ -1,7 +1,9 @@
 """`file.ingest`, `file.update` and `file.delete`: many files in one go.
 
-The rows of a batch are written before its jobs are completed. A run that dies in between is run
-again, and writes the same; what the index is to do is enqueued by the completion.
+The rows of a batch are written before its jobs are completed, in one transaction for all jobs that
+were claimed together, and only if their lease still holds: a worker that was stopped for too long
+writes nothing over what another found since. A run that dies before the completion is run again and
+writes the same; what the index is to do is enqueued by the completion.
 """
 
 from __future__ import annotations
@@ -15,7 +17,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from windrow.errors import ConversionError, FileGone, FileRefused, IngestError, UnsupportedFormat
+from windrow.errors import (
+    ConversionError,
+    FileGone,
+    FileRefused,
+    IngestError,
+    LeaseLost,
+    UnsupportedFormat,
+)
 from windrow.ingest.files.ignore import Judge
 from windrow.ingest.files.names import to_normal_path, to_path, to_text
 from windrow.ingest.files.reading import FileContent, FileText, FileTooLarge, read_file
@@ -46,10 +55,11 @@ from windrow.queue.documents import (
 )
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job
-from windrow.queue.outcome import Done, Fail, Outcome
+from windrow.queue.outcome import Done, Fail, Outcome, Snooze
 
 BATCH: Final = 64
 IGNORED: Final = "ignored by the rules of its folder"
+LINKED: Final = "a symbolic link, or behind one: these are not followed"
 
 
 @dataclass(slots=True)
@@ -57,6 +67,7 @@ class Wanted:
     """A file that is to be read."""
 
     index: int  # in the batch
+    job: Job
     item: Item
     path: Path
     source: SourceRow
@@ -70,7 +81,7 @@ class Read:
     content: FileContent | None = None
     text: FileText | None = None
     error: IngestError | None = None  # why it has no text
-    is_ignored: bool = False
+    ignored: str | None = None  # why it was not looked at
 
 
 async def ingest_files(
@@ -80,7 +91,12 @@ async def ingest_files(
     read = await asyncio.to_thread(_read_all, knowledge, wanted)
     outcomes: list[Outcome] = [Done(None)] * len(jobs)
     for some in _by_source(read):
-        await _store(knowledge, some, outcomes)
+        try:
+            await _store(knowledge, some, outcomes)
+        except LeaseLost:
+            # Somebody else has these jobs by now; whatever is said of them here is refused.
+            for one in some:
+                outcomes[one.wanted.index] = Snooze(0)
     return outcomes
 
 
@@ -134,7 +150,7 @@ async def _wanted(
         if around not in branches:
             branches[around] = branch_of(path, item.branch)
         uri = uri_below(source, path)
-        wanted.append(Wanted(index, item, path, source, uri, branches[around]))
+        wanted.append(Wanted(index, job, item, path, source, uri, branches[around]))
     if made:
         await knowledge.queue.store.put_sources(list(made.values()))
     return wanted
@@ -154,20 +170,40 @@ def _own_source(item: Item, path: Path) -> SourceRow:
 
 def _read_all(knowledge: Knowledge, wanted: Sequence[Wanted]) -> list[Read]:
     judges: dict[str, Judge] = {}
+    inside: dict[tuple[str, Path], bool] = {}
     read: list[Read] = []
     for one in wanted:
-        # The rules may have changed since the folder was looked at. A file that somebody named
-        # itself is wanted whatever they say.
+        # The rules may have changed since the folder was looked at, and a file's place may have
+        # been taken by a link. A file that somebody named itself is wanted whatever they say.
         if one.source.kind in ("folder", "project"):
             top = to_path(one.source.uri)
             if one.source.uri not in judges:
                 judges[one.source.uri] = Judge(top, knowledge.ignore_files)
             path = one.path.relative_to(top).as_posix()
             if judges[one.source.uri].leaves_out(path):
-                read.append(Read(one, is_ignored=True))
+                read.append(Read(one, ignored=IGNORED))
+                continue
+            around = (one.source.uri, one.path.parent)
+            if around not in inside:
+                inside[around] = _is_reached_without_links(top, one.path.parent, one.source)
+            if not inside[around] or (not _follows(one.source) and one.path.is_symlink()):
+                read.append(Read(one, ignored=LINKED))
                 continue
         read.append(_read(one))
     return read
+
+
+def _is_reached_without_links(top: Path, folder: Path, source: SourceRow) -> bool:
+    """Whether no folder between the top and a file is a link, if links are not followed: one could
+    lead to anything that this process may read."""
+    if _follows(source):
+        return True
+    below = folder.relative_to(top)
+    return Path(os.path.realpath(folder)) == Path(os.path.realpath(top)) / below
+
+
+def _follows(source: SourceRow) -> bool:
+    return bool(source.options.get("follow_symlinks"))
 
 
 def _read(wanted: Wanted) -> Read:
@@ -183,10 +219,12 @@ def _read(wanted: Wanted) -> Read:
 
 
 def _by_source(read: Sequence[Read]) -> list[list[Read]]:
-    by_source: dict[tuple[str | None, str, str], list[Read]] = defaultdict(list)
+    """What is written together: of one source, by jobs of one claim."""
+    by_source: dict[tuple[str | None, ...], list[Read]] = defaultdict(list)
     for one in read:
         wanted = one.wanted
-        by_source[wanted.item.tenant, wanted.item.collection, wanted.source.id].append(one)
+        place = (wanted.item.tenant, wanted.item.collection, wanted.source.id)
+        by_source[(*place, wanted.job.lease_token)].append(one)
     return list(by_source.values())
 
 
@@ -210,7 +248,7 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
         wanted = one.wanted
         place = (wanted.uri, wanted.branch)
         before = known.get(place)
-        if one.is_ignored or isinstance(one.error, FileGone):
+        if one.ignored or isinstance(one.error, FileGone):
             if before is not None:
                 gone.append(before.id)
             outcomes[wanted.index] = _dropped(one, was_known=before is not None)
@@ -228,10 +266,12 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
         rows[place] = row
         outcomes[wanted.index] = _ingested(row, before, wanted.item)
     store = knowledge.queue.store
+    if rows:
+        transaction = some[0].wanted.job.tx
+        await store.put_documents(list(rows.values()), contents, tx=transaction)
+        await transaction.save()
     if gone:
         await store.delete_documents(gone)
-    if rows:
-        await store.put_documents(list(rows.values()), contents)
 
 
 def _row(read: Read, before: DocumentInfo | None) -> DocumentRow:
@@ -287,7 +327,7 @@ def _ingested(row: DocumentRow, before: DocumentInfo | None, item: Item) -> Outc
 
 
 def _dropped(read: Read, *, was_known: bool) -> Outcome:
-    why = IGNORED if read.is_ignored else str(read.error)
+    why = read.ignored or str(read.error)
     return Done({"dropped": why}, then=[tidy_job()] if was_known else [])
 
 
