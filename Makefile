@@ -30,6 +30,7 @@ $(STAMP): pyproject.toml constraints.txt
 		|| { echo "Could not create .venv. Where Python comes without ensurepip, install it first" \
 		          "(Debian, Ubuntu: apt install python3-venv), or name another: make setup PYTHON=..." >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps bullmq semver
 	@touch $@
 
 check: $(STAMP) ## Format, lint, types and the layer rules

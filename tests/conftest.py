@@ -10,12 +10,17 @@ store behind a pooler in transaction mode; unless told otherwise, the conformanc
 too, apart from the long ones. `prepared` is the same with prepared statements, for a pgbouncer that
 can keep them (1.21 or newer), and only where `--store` asks for it.
 
+`bullmq` is the store on a private Redis, one for all; every test has a prefix of its own there.
+Tests of what that store does not declare are left out: a test says what it needs by `requires`, and
+one that asks for `clock` needs a store whose time can be set.
+
 A broker takes long to start, so it is only started for tests that have `rabbitmq` in their id.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import secrets
 import shutil
@@ -33,7 +38,7 @@ from typing import Any, Protocol
 import hypothesis
 import pytest
 
-from tests import pgbouncer, rabbitmq
+from tests import pgbouncer, rabbitmq, redis_server
 from tests.callers import CALLERS
 from tests.databases import Databases
 from tests.pgbouncer import Bouncer, find_pgbouncer
@@ -45,10 +50,12 @@ from tests.postgres_server import (
     drop_database,
 )
 from tests.rabbitmq import Broker, find_rabbitmq
+from tests.redis_server import RedisServer
 from windrow.clock import Clock, FakeClock
+from windrow.queue.bullmq.store import BullmqStore
 from windrow.queue.store import Store, open_store
 
-STORES = ("sqlite", "postgres", "pgbouncer", "prepared")
+STORES = ("sqlite", "postgres", "pgbouncer", "prepared", "bullmq")
 EVERYWHERE = ("sqlite", "postgres")
 POOLED = ("pgbouncer", "prepared")
 BEHIND_POOLER = 10  # one in so many tests
@@ -56,6 +63,7 @@ CONFORMANCE = Path(__file__).parent / "conformance"
 SERVER = pytest.StashKey[Server]()
 BOUNCER = pytest.StashKey[Bouncer]()
 BROKER = pytest.StashKey[Broker]()
+REDIS = pytest.StashKey[RedisServer]()
 DATA = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 # "ci" draws the same examples every time; WINDROW_HYPOTHESIS=explore looks for new ones.
@@ -76,7 +84,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--store",
         help=f"which of the stores {', '.join(STORES)} to test, with commas between (default: "
-        f"{','.join(EVERYWHERE)}, and pgbouncer in the conformance tests)",
+        f"{','.join(EVERYWHERE)}, and pgbouncer and bullmq in the conformance tests)",
     )
 
 
@@ -124,7 +132,17 @@ def _usual_stores(test: pytest.Item) -> tuple[str, ...]:
     is_long = test.get_closest_marker("long") is not None
     is_short = test.path.is_relative_to(CONFORMANCE) and not is_long
     is_chosen = zlib.crc32(test.nodeid.encode()) % BEHIND_POOLER == 0
-    return (*EVERYWHERE, "pgbouncer") if is_short and is_chosen else EVERYWHERE
+    pooled = ("pgbouncer",) if is_short and is_chosen else ()
+    return (*EVERYWHERE, *pooled, *(("bullmq",) if _is_for_bullmq(test) else ()))
+
+
+def _is_for_bullmq(test: pytest.Item) -> bool:
+    """A test of a verb, unless it needs what that store does not declare."""
+    needed = {name for mark in test.iter_markers("requires") for name in mark.args}
+    if "clock" in inspect.signature(test.function).parameters:  # type: ignore[attr-defined]
+        needed.add("settable_clock")
+    can = BullmqStore.capabilities
+    return test.path.is_relative_to(CONFORMANCE) and all(getattr(can, one) for one in needed)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -135,6 +153,7 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["pgbouncer_url"] = bouncer.url(pgbouncer.CONSOLE) if bouncer else None
     broker = _broker(node.config)
     node.workerinput["rabbitmq_url"] = broker.url if broker else None
+    node.workerinput["redis_url"] = _running_redis(node.config).url
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -154,6 +173,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
             stack.callback(bouncer.stop)
         if broker := config.stash.get(BROKER, None):
             stack.callback(broker.stop)
+        if redis := config.stash.get(REDIS, None):
+            stack.callback(redis.stop)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -202,6 +223,14 @@ def _running_bouncer(config: pytest.Config) -> Bouncer | None:
     return config.stash.get(BOUNCER, None)
 
 
+def _running_redis(config: pytest.Config) -> RedisServer:
+    if REDIS not in config.stash:
+        server = RedisServer(redis_server.find_server())
+        server.start()
+        config.stash[REDIS] = server
+    return config.stash[REDIS]
+
+
 def _broker(config: pytest.Config) -> Broker | None:
     """The broker, launched or not; None where the program is not installed."""
     if BROKER not in config.stash and (program := find_rabbitmq()):
@@ -243,6 +272,19 @@ def rabbitmq_url(request: pytest.FixtureRequest) -> str:
         pytest.skip(rabbitmq.MISSING)
     rabbitmq.wait_for(url)
     return url
+
+
+@pytest.fixture(scope="session")
+def redis_url(request: pytest.FixtureRequest) -> str:
+    """A Redis, or what speaks like one."""
+    handed_down: dict[str, str] | None = getattr(request.config, "workerinput", None)
+    return handed_down["redis_url"] if handed_down else _running_redis(request.config).url
+
+
+@pytest.fixture
+def make_bullmq_url(redis_url: str) -> Callable[[], str]:
+    """Call it for the URL of a queue on BullMQ with nothing in it."""
+    return lambda: f"bullmq+{redis_url}?prefix=test-{secrets.token_hex(8)}"
 
 
 @pytest.fixture
@@ -391,6 +433,10 @@ def make_store_url(
         make: CopyDatabase = request.getfixturevalue(fixture)
         return lambda: way_in(make(template))
 
+    if store_name == "bullmq":
+        make_url: Callable[[], str] = request.getfixturevalue("make_bullmq_url")
+        return make_url
+
     source: Path = request.getfixturevalue("sqlite_template")
     numbers = iter(range(1_000_000))
 
@@ -441,8 +487,10 @@ async def open_another(
 @pytest.fixture
 async def store(request: pytest.FixtureRequest, open_another: OpenAnother) -> Store:
     opened = await open_another()
-    for mark in request.node.iter_markers("requires"):
-        for capability in mark.args:
-            if not getattr(opened.capabilities, capability):
-                pytest.skip(f"this store does not declare {capability}")
+    needed = {name for mark in request.node.iter_markers("requires") for name in mark.args}
+    if "clock" in inspect.signature(request.function).parameters:
+        needed.add("settable_clock")
+    for capability in sorted(needed):
+        if not getattr(opened.capabilities, capability):
+            pytest.skip(f"this store does not declare {capability}")
     return opened

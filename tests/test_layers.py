@@ -38,6 +38,8 @@ DRIVERS: dict[str, tuple[str, ...]] = {
     "psycopg": ("queue/transactions.py",),
     "sqlalchemy": ("queue/transactions.py",),
     "aio_pika": ("queue/rabbitmq/",),
+    "bullmq": ("queue/bullmq/",),
+    "redis": ("queue/bullmq/",),
 }
 
 

@@ -60,6 +60,7 @@
           ├─ StoreFull *                  disk or quota exhausted
           ├─ StoreReadOnly
           ├─ NotAllowed                   the database refuses it to this role or tenant
+          ├─ Unsupported(capability)      this kind of store cannot do it; another can
           ├─ SchemaOutdated
           └─ SchemaTooNew
 
@@ -585,6 +586,17 @@ class StoreReadOnly(StoreError):
 
 class NotAllowed(StoreError):
     """The database does not let this role, or this tenant, do that."""
+
+
+class Unsupported(StoreError):
+    """This kind of store cannot do that.
+
+    `capability` is the one of `Capabilities` that it does not declare.
+    """
+
+    def __init__(self, capability: str, why: str) -> None:
+        self.capability = capability
+        super().__init__(f"{why} (capability {capability})")
 
 
 class SchemaOutdated(StoreError):

@@ -31,6 +31,8 @@ def empty_url(
     """A database with nothing in it."""
     if store_name == "postgres":
         return way_in(request.getfixturevalue("make_database")())
+    if store_name == "bullmq":
+        pytest.skip("BullMQ has no tables to be made")
     return f"sqlite:///{tmp_path / 'empty.db'}"
 
 
@@ -38,6 +40,8 @@ def empty_url(
 def run_sql(store_name: str, store_url: str) -> Iterator[RunSql]:
     """Run one statement beside the store, on a connection of our own, and commit it. Windrow's
     tables are written `windrow.job`; SQLite, without schemas, has a prefix instead."""
+    if store_name == "bullmq":
+        pytest.skip("BullMQ has no SQL")
     connection: Any = connect_beside(store_name, store_url)
 
     def run(sql: str) -> list[tuple[Any, ...]]:
@@ -60,7 +64,7 @@ def connect_beside(store_name: str, url: str) -> Any:
 @pytest.fixture
 def parameter(store_name: str) -> str:
     """How the first parameter is written in the database's own style."""
-    return {"sqlite": "?", "postgres": "$1"}[store_name]
+    return {"sqlite": "?", "postgres": "$1", "bullmq": ""}[store_name]
 
 
 @pytest.fixture

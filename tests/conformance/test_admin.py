@@ -138,6 +138,7 @@ async def test_list_by_states_live_and_finished(store: Store) -> None:
     assert await listed(store, states=()) == []
 
 
+@pytest.mark.requires("groups")
 async def test_list_by_group(store: Store) -> None:
     group = await make_group(store)
     done = await add_completed(store, group=(await make_group(store, is_open=True)).id)
@@ -201,6 +202,7 @@ async def test_filters_hold_on_every_page(store: Store) -> None:
 # edit
 
 
+@pytest.mark.requires("edits")
 async def test_every_field_can_be_edited(store: Store) -> None:
     job_id = await add(store, "old", {"v": 1}, tags=("old",))
     change = await store.edit_job(
@@ -226,6 +228,7 @@ async def test_every_field_can_be_edited(store: Store) -> None:
     assert (job.lease_seconds, job.retention_seconds) == (40, 50)
 
 
+@pytest.mark.requires("edits")
 async def test_fields_not_named_stay(store: Store) -> None:
     job_id = await add(store, "mail", {"v": 1}, tags=("t",), headers={"h": 1}, priority=3)
     before = await get(store, job_id)
@@ -238,6 +241,7 @@ async def test_fields_not_named_stay(store: Store) -> None:
     assert (after.seq, after.run_at, after.max_attempts) == (before.seq, before.run_at, 9)
 
 
+@pytest.mark.requires("edits")
 async def test_edited_priority_and_queue_are_claimed_by(store: Store) -> None:
     first, second, third = await add_many(store, 3)
     await store.edit_job(third, {"priority": 9})
@@ -258,6 +262,7 @@ async def test_edited_run_at_moves_the_job_in_time(store: Store, clock: FakeCloc
     assert change == Change(job_id, JobState.SCHEDULED, JobState.READY)
 
 
+@pytest.mark.requires("edits")
 async def test_failed_job_is_edited_and_retried(store: Store) -> None:
     """The dead letter is mended and sent again."""
     job_id = await add_failed(store, payload={"url": "htp://"})
@@ -268,6 +273,7 @@ async def test_failed_job_is_edited_and_retried(store: Store) -> None:
     assert (await claim_one(store, "other")).payload == {"url": "http://"}
 
 
+@pytest.mark.requires("edits")
 async def test_running_and_completed_jobs_cannot_be_edited(store: Store) -> None:
     done = await add_completed(store)
     running = (await add_and_claim(store)).id
@@ -277,12 +283,14 @@ async def test_running_and_completed_jobs_cannot_be_edited(store: Store) -> None
         assert (await get(store, job_id)).priority == 5
 
 
+@pytest.mark.requires("edits")
 async def test_editing_an_unknown_job_says_so(store: Store) -> None:
     for unknown in (new_id(), "no uuid"):
         change = await store.edit_job(unknown, {"priority": 9})
         assert (change.before, change.after) == (None, None)
 
 
+@pytest.mark.requires("edits")
 async def test_edited_payload_leaves_other_jobs_alone(store: Store) -> None:
     edited, other = await add_many(store, 2)
     await store.edit_job(edited, {"payload": raw("new"), "tags": ("new",)})
@@ -351,6 +359,7 @@ async def test_scheduled_job_is_made_due(store: Store, clock: FakeClock) -> None
     assert ids(await claim(store, 9)) == [job_id]
 
 
+@pytest.mark.requires("edits")
 async def test_other_states_cannot_be_retried(store: Store) -> None:
     done = await add_completed(store)
     running = (await add_and_claim(store)).id
@@ -400,6 +409,7 @@ async def test_finished_job_can_be_deleted(store: Store, make) -> None:
     assert not await exists(store, job_id)
 
 
+@pytest.mark.requires("groups")
 async def test_running_and_waiting_jobs_cannot_be_deleted(store: Store) -> None:
     running = await add_and_claim(store)
     root = await add_and_claim(store)
@@ -473,6 +483,7 @@ async def test_retried_cancelled_and_deleted_jobs_are_no_errors(store: Store) ->
     assert await store.list_errors() == []
 
 
+@pytest.mark.requires("edits")
 async def test_queue_of_admin_changes_is_seen_by_other_connections(
     store: Store, open_another
 ) -> None:

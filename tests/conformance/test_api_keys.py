@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from windrow.clock import FakeClock
 from windrow.queue.records import ApiKeyRow
 from windrow.queue.store import Store
+
+pytestmark = pytest.mark.requires("documents")
 
 
 async def test_a_key_comes_back_as_it_was_kept(store: Store, clock: FakeClock) -> None:

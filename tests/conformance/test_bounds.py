@@ -25,6 +25,8 @@ from windrow.errors import QueueFull
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
 
+pytestmark = pytest.mark.requires("bounds")
+
 S = JobState
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from windrow import Done, Queue, Retry
 from windrow.queue.calls import AnalysisRow, ArtifactRow, CallNote, CallRow
 from windrow.queue.ids import new_id
 from windrow.queue.store import Store
+
+pytestmark = pytest.mark.requires("documents")
 
 
 async def test_a_call_that_is_there_stays_as_it_is(store: Store) -> None:

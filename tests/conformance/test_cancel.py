@@ -45,6 +45,7 @@ async def test_waiting_job_is_cancelled_with_the_reason(store: Store, clock: Fak
     assert [(error.reason, error.message) for error in job.errors] == [("cancel", "not wanted")]
 
 
+@pytest.mark.requires("edits")
 async def test_scheduled_and_paused_jobs_are_cancelled(store: Store) -> None:
     scheduled, paused = await add(store, delay=60), await add(store)
     await store.pause_jobs([paused])
@@ -65,6 +66,7 @@ async def test_cancelled_job_is_never_claimed(store: Store, clock: FakeClock) ->
     assert await claim(store, 9) == []
 
 
+@pytest.mark.requires("settable_clock")
 async def test_running_job_is_told(store: Store) -> None:
     job = await add_and_claim(store)
     changes = await store.cancel_jobs([job.id], "enough")
@@ -119,6 +121,7 @@ async def test_cancelling_twice_keeps_the_first_reason(store: Store) -> None:
     assert (job.error, len(job.errors)) == ("first", 1)
 
 
+@pytest.mark.requires("edits")
 async def test_cancellation_overrides_a_pause_of_a_running_job(store: Store) -> None:
     job = await add_and_claim(store)
     await store.pause_jobs([job.id])

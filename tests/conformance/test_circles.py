@@ -30,6 +30,8 @@ from windrow.queue.job import FINAL, Job, JobState
 from windrow.queue.records import Group, Inserted
 from windrow.queue.store import Store
 
+pytestmark = pytest.mark.requires("groups")
+
 
 async def start_root(store: Store, key: str | None = None, **fields) -> tuple[Job, Group]:
     """A running root job, whose key is to be followed, and its group."""

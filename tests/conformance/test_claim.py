@@ -36,6 +36,7 @@ async def test_claimed_job_is_active_under_a_lease(store: Store, clock: FakeCloc
     assert job.lease_expires_at == clock.now() + timedelta(seconds=30)
 
 
+@pytest.mark.requires("settable_clock")
 async def test_claim_is_seen_by_everybody(store: Store, open_another) -> None:
     job = await add_and_claim(store)
     seen = await get(await open_another(), job.id)
@@ -62,6 +63,7 @@ async def test_limit_is_kept(store: Store) -> None:
     assert ids(await claim(store, 9)) == job_ids[2:]
 
 
+@pytest.mark.requires("exact_claims")
 async def test_higher_priority_first_then_first_come_first(store: Store) -> None:
     """U5: higher first, then oldest first."""
     wanted = [5, 10, 0, 5, -7, 10, 2**31 - 1, -(2**31), 0]
@@ -105,6 +107,7 @@ async def test_only_chosen_queues_are_claimed(store: Store) -> None:
     assert ids(await claim(store, 9, "c", "a")) == [by_queue["a"], by_queue["c"]]
 
 
+@pytest.mark.requires("exact_claims")
 async def test_several_queues_are_one_line(store: Store) -> None:
     rows = [row(queue="ab"[n % 2], priority=n // 2) for n in range(6)]
     await store.insert_jobs(rows)
@@ -112,12 +115,14 @@ async def test_several_queues_are_one_line(store: Store) -> None:
     assert ids(await claim(store, 9, "a", "b")) == [rows[n].id for n in (4, 5, 2, 3, 0, 1)]
 
 
+@pytest.mark.requires("exact_claims")
 async def test_no_queues_named_means_every_queue(store: Store) -> None:
     job_ids = [await add(store, queue=name) for name in ("a", "b", "ü")]
 
     assert ids(await claim(store, 9)) == job_ids
 
 
+@pytest.mark.requires("exact_claims")
 async def test_only_chosen_kinds_are_claimed(store: Store) -> None:
     wanted = [await add(store, kind) for kind in ("a", "b", "c")]
 
@@ -125,6 +130,7 @@ async def test_only_chosen_kinds_are_claimed(store: Store) -> None:
     assert ids(await claim(store, 9)) == [wanted[1]]
 
 
+@pytest.mark.requires("exact_claims")
 async def test_only_chosen_tenants_are_claimed(store: Store) -> None:
     wanted = [await add(store, tenant=tenant) for tenant in ("a", "b", None)]
 
@@ -132,6 +138,7 @@ async def test_only_chosen_tenants_are_claimed(store: Store) -> None:
     assert ids(await claim(store, 9)) == [wanted[0], wanted[2]]
 
 
+@pytest.mark.requires("exact_claims")
 async def test_queues_kinds_and_tenants_narrow_together(store: Store) -> None:
     fields = [("q", "k", "t"), ("x", "k", "t"), ("q", "x", "t"), ("q", "k", "x")]
     first, *_ = [await add(store, k, queue=q, tenant=t) for q, k, t in fields]
@@ -139,6 +146,7 @@ async def test_queues_kinds_and_tenants_narrow_together(store: Store) -> None:
     assert ids(await claim(store, 9, "q", kinds=("k",), tenants=("t",))) == [first]
 
 
+@pytest.mark.requires("exact_claims")
 async def test_chosen_kind_is_found_behind_many_others(store: Store) -> None:
     await add_many(store, 500, kind="other", priority=9)
     wanted = await add(store, "rare", priority=1)
@@ -146,6 +154,7 @@ async def test_chosen_kind_is_found_behind_many_others(store: Store) -> None:
     assert ids(await claim(store, 5, "default", kinds=("rare",))) == [wanted]
 
 
+@pytest.mark.requires("edits")
 async def test_only_ready_jobs_are_claimed(store: Store) -> None:
     await add(store, delay=10)
     await store.pause_jobs([await add(store)])
@@ -154,6 +163,7 @@ async def test_only_ready_jobs_are_claimed(store: Store) -> None:
     assert await claim(store, 9) == []
 
 
+@pytest.mark.requires("exact_claims")
 async def test_jobs_of_one_length_share_a_token(store: Store) -> None:
     await add_many(store, 3)
     tokens = {job.lease_token for job in await claim(store, 9)}
@@ -188,6 +198,7 @@ async def test_jobs_of_a_paused_queue_are_passed_over(store: Store) -> None:
     assert await claim(store, 9, "slow") == []
 
 
+@pytest.mark.requires("groups")
 async def test_jobs_of_a_paused_group_are_passed_over(store: Store) -> None:
     group = await make_group(store)
     member = await add(store, group=group.id, priority=9)
@@ -199,6 +210,7 @@ async def test_jobs_of_a_paused_group_are_passed_over(store: Store) -> None:
     assert ids(await claim(store, 9)) == [member]
 
 
+@pytest.mark.requires("groups")
 async def test_many_jobs_of_a_paused_group_in_front_do_not_hide_the_rest(store: Store) -> None:
     group = await make_group(store)
     await add_many(store, 300, group=group.id, priority=9)

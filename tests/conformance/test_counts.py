@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from tests.builders import (
     accept,
     add,
@@ -91,6 +93,7 @@ async def test_a_life_of_changes_is_counted_exactly(store: Store, clock: FakeClo
     assert await tallied(store) == await counted(store)
 
 
+@pytest.mark.requires("replaces")
 async def test_unique_keys_are_counted_exactly(store: Store) -> None:
     await add_and_claim(store, unique="a")
     for _ in range(3):
@@ -104,6 +107,7 @@ async def test_unique_keys_are_counted_exactly(store: Store) -> None:
     }
 
 
+@pytest.mark.requires("replaces")
 async def test_replaced_job_that_moves_is_counted_in_its_new_queue(store: Store) -> None:
     await insert(store, unique="a")
     await insert(store, unique="a", on_conflict="replace", queue="other", delay=60)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from windrow.clock import FakeClock
 from windrow.queue.records import CredentialRow
 from windrow.queue.store import Store
+
+pytestmark = pytest.mark.requires("documents")
 
 
 def row(name: str, tenant: str | None = None, sealed: bytes = b"\0\xffsealed") -> CredentialRow:

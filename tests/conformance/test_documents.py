@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from windrow.clock import FakeClock
 from windrow.queue.documents import (
     ContentRow,
@@ -23,6 +25,8 @@ from windrow.queue.ids import new_id
 from windrow.queue.job import NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.store import Store
+
+pytestmark = pytest.mark.requires("documents")
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, 123_456, tzinfo=UTC)
 

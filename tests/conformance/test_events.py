@@ -40,6 +40,8 @@ from windrow.queue.job import JobState
 from windrow.queue.records import ProgressReport, ScheduleRow
 from windrow.queue.store import Store
 
+pytestmark = pytest.mark.requires("events")
+
 DAY = 86_400
 LONG = 20.0  # seconds; only a failing test waits for it
 

@@ -71,6 +71,7 @@ async def test_insert_that_never_arrived_is_made_by_the_repetition(faulty: Fault
     assert len(await claim(faulty.store, 9)) == 1
 
 
+@pytest.mark.requires("groups")
 async def test_insert_whose_reply_was_lost_is_not_doubled(faulty: FaultyStore) -> None:
     group = await make_group(faulty.store)
     rows = [row(), row(unique="key"), row(group=group.id)]
@@ -96,6 +97,7 @@ async def test_insert_repeated_after_the_job_has_finished_is_not_doubled(
     assert await claim(faulty.store, 9) == []
 
 
+@pytest.mark.requires("groups")
 async def test_insert_repeated_after_its_group_has_ended_is_recognised(faulty: FaultyStore) -> None:
     """N5: the member did its work; that the group has ended since is no error of the insert."""
     group = await make_group(faulty.store)
@@ -109,6 +111,7 @@ async def test_insert_repeated_after_its_group_has_ended_is_recognised(faulty: F
     assert (again.outcome, again.state) == ("existing", JobState.COMPLETED)
 
 
+@pytest.mark.requires("replaces")
 async def test_repeated_follower_is_recognised(faulty: FaultyStore) -> None:
     job = await add_and_claim(faulty.store, unique="key")
     new = row(unique="key", on_conflict="follow")
@@ -120,6 +123,7 @@ async def test_repeated_follower_is_recognised(faulty: FaultyStore) -> None:
     assert ids(await claim(faulty.store, 9)) == [new.id]
 
 
+@pytest.mark.requires("replaces")
 async def test_repeated_follower_does_not_follow_itself(faulty: FaultyStore) -> None:
     job = await add_and_claim(faulty.store, unique="key")
     new = row(unique="key", on_conflict="follow", may_exist=True)
@@ -159,6 +163,7 @@ async def test_finish_that_never_arrived_is_made_by_the_repetition(
     assert await state(faulty.store, job.id) == end(job).state
 
 
+@pytest.mark.requires("groups")
 async def test_follow_ups_and_group_counts_are_not_repeated(faulty: FaultyStore) -> None:
     """N5"""
     group = await make_group(faulty.store, then=row("report", queue="reports"))
@@ -174,6 +179,7 @@ async def test_follow_ups_and_group_counts_are_not_repeated(faulty: FaultyStore)
     assert (found.pending, found.counts) == (1, {JobState.COMPLETED: 1, JobState.READY: 1})
 
 
+@pytest.mark.requires("groups")
 async def test_last_finish_of_a_group_repeated_ends_it_once(faulty: FaultyStore) -> None:
     """N5: the finish job exactly once."""
     then = row("report")
@@ -186,6 +192,7 @@ async def test_last_finish_of_a_group_repeated_ends_it_once(faulty: FaultyStore)
     assert ids(await claim(faulty.store, 9)) == [then.id]
 
 
+@pytest.mark.requires("groups")
 async def test_finish_of_a_root_repeated_leaves_it_waiting(faulty: FaultyStore) -> None:
     root = await add_and_claim(faulty.store)
     group = await make_group(faulty.store, root=root.id)
@@ -197,6 +204,7 @@ async def test_finish_of_a_root_repeated_leaves_it_waiting(faulty: FaultyStore) 
     assert (await get_group(faulty.store, group.id)).pending == 1
 
 
+@pytest.mark.requires("replaces")
 async def test_finish_repeated_after_a_follower_took_the_place_is_accepted(
     faulty: FaultyStore,
 ) -> None:
@@ -255,6 +263,7 @@ async def test_jobs_claimed_with_a_finish_whose_reply_was_lost_are_rescued(
     assert await state(faulty.store, first) == JobState.COMPLETED
 
 
+@pytest.mark.requires("groups")
 async def test_lost_replies_of_other_verbs_may_be_repeated(faulty: FaultyStore) -> None:
     store = faulty.store
     job_id, group = await add(store), await make_group(store, then=row("report"))

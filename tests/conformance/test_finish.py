@@ -119,6 +119,7 @@ async def test_snoozed_job_is_scheduled_and_uses_no_attempt(store: Store, clock:
     assert (back.attempts, back.crashes, back.runs, back.errors) == (0, 0, 1, [])
 
 
+@pytest.mark.requires("exact_claims")
 async def test_job_given_back_keeps_its_place_in_the_line(store: Store) -> None:
     first, second = await add_many(store, 2)
     await accept(store, snooze(await claim_one(store)))
@@ -363,6 +364,7 @@ async def test_claim_alone_through_finish(store: Store) -> None:
     assert ids((await store.finish_jobs([], claim=wish(5))).claimed) == [job_id]
 
 
+@pytest.mark.requires("edits")
 async def test_run_that_completes_though_told_to_stop_is_completed(store: Store) -> None:
     await add_many(store, 2)
     cancelled, paused = await claim(store, 2)

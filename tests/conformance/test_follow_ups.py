@@ -32,6 +32,8 @@ from windrow.queue.job import JobState
 from windrow.queue.records import Finished
 from windrow.queue.store import Store
 
+pytestmark = pytest.mark.requires("groups")
+
 
 def outcomes(finished: Finished) -> list[str]:
     return [one.outcome for one in finished.then]

@@ -34,6 +34,8 @@ from windrow.queue.job import JobState
 from windrow.queue.records import Finish, Finished, Inserted, JobRow
 from windrow.queue.store import Store
 
+pytestmark = pytest.mark.requires("groups")
+
 A, B, C, D = (hash_group_key(f"https://example.org/{page}") for page in "abcd")
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from windrow import Done, Queue, Retry
 from windrow.clock import FakeClock
 from windrow.queue.store import Store
+
+pytestmark = pytest.mark.requires("groups")
 
 
 async def test_notes_are_written_with_the_completion_or_not_at_all(store: Store) -> None:

@@ -40,6 +40,8 @@ from windrow.queue.job import Job, JobState
 from windrow.queue.records import Group, GroupRow
 from windrow.queue.store import Store
 
+pytestmark = pytest.mark.requires("groups")
+
 
 async def start_crawl(store: Store, **fields) -> tuple[Job, Group]:
     """A running root job and its group."""

@@ -135,6 +135,7 @@ async def test_any_json_is_kept_exactly(store: Store, payload: object) -> None:
     assert job.headers == UGLY
 
 
+@pytest.mark.requires("replaces")
 @pytest.mark.parametrize("text", UGLY.values())
 async def test_ugly_text_is_kept_in_every_text_field(store: Store, text: str) -> None:
     names = {"queue": text, "unique": text, "tenant": text, "tags": (text, "plain")}
@@ -224,6 +225,7 @@ async def test_one_id_twice_in_a_batch_is_inserted_once(store: Store) -> None:
     assert [one.outcome for one in await store.insert_jobs(rows)] == ["inserted", "existing"]
 
 
+@pytest.mark.requires("groups")
 async def test_unknown_group_is_refused_and_nothing_inserted(store: Store) -> None:
     good, bad = row(), row(group=new_id())
     with pytest.raises(GroupNotFound):
@@ -232,6 +234,7 @@ async def test_unknown_group_is_refused_and_nothing_inserted(store: Store) -> No
     assert not await exists(store, good.id)
 
 
+@pytest.mark.requires("groups")
 async def test_ended_group_is_refused_and_nothing_inserted(store: Store) -> None:
     """N5: a group that has ended takes no more."""
     ended = await make_group(store)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from tests.builders import (
     add,
     add_and_claim,
@@ -133,6 +135,7 @@ async def test_live_lease_is_renewed_beside_a_dead_one(store: Store, clock: Fake
     assert (await renew(store, short, long)).held == {long.id}
 
 
+@pytest.mark.requires("edits")
 async def test_renewal_tells_which_jobs_are_to_stop(store: Store) -> None:
     """A4: running jobs are told to pause or to end."""
     await add_many(store, 3)
@@ -145,6 +148,7 @@ async def test_renewal_tells_which_jobs_are_to_stop(store: Store) -> None:
     assert renewal.held == set(ids(jobs))
 
 
+@pytest.mark.requires("edits")
 async def test_job_told_to_go_on_is_not_stopping(store: Store) -> None:
     job = await add_and_claim(store)
     await store.pause_jobs([job.id])

@@ -40,6 +40,8 @@ from windrow.queue.limits import WINDOW
 from windrow.queue.records import LimitInfo, LimitRow
 from windrow.queue.store import Store
 
+pytestmark = pytest.mark.requires("limits")
+
 S = JobState
 
 

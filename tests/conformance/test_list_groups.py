@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.builders import UNKNOWN_ID, add, add_many, claim_one, complete, make_group
 from windrow.queue.job import JobState
 from windrow.queue.records import GroupFilter
 from windrow.queue.store import Store
+
+pytestmark = pytest.mark.requires("groups")
 
 ANY = GroupFilter()
 

@@ -15,6 +15,8 @@ from windrow.queue.job import JobState
 from windrow.queue.migrate import check_version, latest_version, load_migrations
 from windrow.queue.store import Store, open_store
 
+pytestmark = pytest.mark.requires("dialects")
+
 # What a SQLite database is made of.
 SQLITE_CATALOG = """
     select type, name, tbl_name, sql from sqlite_master

@@ -753,6 +753,7 @@ class CircleMachine(StoreMachine):
 SHARE = {LimitMachine: 3, RetentionMachine: 3, CircleMachine: 6}
 
 
+@pytest.mark.requires("groups", "limits")
 @pytest.mark.parametrize("kind", [StoreMachine, LimitMachine, RetentionMachine, CircleMachine])
 @pytest.mark.long
 def test_any_sequence_of_verbs_keeps_to_the_contract(

@@ -29,6 +29,8 @@ from tests.conformance.test_model import (
 from windrow.queue.records import CatchUp, JobRow, OnFull, ScheduleRow
 from windrow.queue.schedule import slot_id
 
+pytestmark = pytest.mark.requires("schedules")
+
 NAMES = st.sampled_from(["s0", "s1", "s2"])
 POLICIES: st.SearchStrategy[CatchUp] = st.sampled_from(["one", "all", "skip"])
 GRACE = 60  # seconds that a slot may be late and is not skipped

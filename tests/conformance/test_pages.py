@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from tests.builders import add_completed
 from windrow.queue.job import NewJob
 from windrow.queue.pages import PageRow, page_key, page_site
 from windrow.queue.queue import Queue
 from windrow.queue.store import Store
+
+pytestmark = pytest.mark.requires("documents")
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

@@ -30,6 +30,7 @@ from windrow.queue.records import Change
 from windrow.queue.store import Store
 
 
+@pytest.mark.requires("edits")
 async def test_paused_job_waits_for_a_person(store: Store) -> None:
     """A4"""
     job_id = await add(store)
@@ -40,6 +41,7 @@ async def test_paused_job_waits_for_a_person(store: Store) -> None:
     assert await claim(store, 9) == []
 
 
+@pytest.mark.requires("edits")
 async def test_resumed_job_is_ready_in_its_old_place(store: Store) -> None:
     first, second = await add_many(store, 2)
     await store.pause_jobs([first])
@@ -66,6 +68,7 @@ async def test_resumed_job_that_became_due_is_ready(store: Store, clock: FakeClo
     assert (await store.resume_jobs([job_id]))[job_id].after == JobState.READY
 
 
+@pytest.mark.requires("edits")
 async def test_paused_job_survives_a_restart(store: Store, open_another) -> None:
     """A4: a paused one survives a restart."""
     job_id = await add(store)
@@ -76,6 +79,7 @@ async def test_paused_job_survives_a_restart(store: Store, open_another) -> None
     assert await claim(again, 9) == []
 
 
+@pytest.mark.requires("edits")
 async def test_running_job_is_told_to_pause(store: Store) -> None:
     job = await add_and_claim(store)
     changes = await store.pause_jobs([job.id])
@@ -86,6 +90,7 @@ async def test_running_job_is_told_to_pause(store: Store) -> None:
     assert told.lease_token == job.lease_token
 
 
+@pytest.mark.requires("edits")
 @pytest.mark.parametrize("back", [attempt, snooze])
 async def test_job_told_to_pause_is_paused_when_its_run_ends(store: Store, back) -> None:
     """A4: pause and resume."""
@@ -101,6 +106,7 @@ async def test_job_told_to_pause_is_paused_when_its_run_ends(store: Store, back)
     assert await state(store, job.id) == JobState.READY
 
 
+@pytest.mark.requires("edits")
 async def test_running_job_may_be_told_to_go_on(store: Store) -> None:
     job = await add_and_claim(store)
     await store.pause_jobs([job.id])
@@ -110,6 +116,7 @@ async def test_running_job_may_be_told_to_go_on(store: Store) -> None:
     assert await state(store, job.id) == JobState.READY
 
 
+@pytest.mark.requires("edits")
 async def test_resuming_does_not_take_back_a_cancellation(store: Store) -> None:
     """A4: a cancelled job is not revived."""
     job = await add_and_claim(store)
@@ -120,6 +127,7 @@ async def test_resuming_does_not_take_back_a_cancellation(store: Store) -> None:
     assert await state(store, job.id) == JobState.CANCELLED
 
 
+@pytest.mark.requires("edits")
 async def test_pausing_does_not_take_back_a_cancellation(store: Store) -> None:
     """A4: a cancelled job is not revived."""
     job = await add_and_claim(store)
@@ -130,6 +138,7 @@ async def test_pausing_does_not_take_back_a_cancellation(store: Store) -> None:
     assert await state(store, job.id) == JobState.CANCELLED
 
 
+@pytest.mark.requires("edits")
 async def test_finished_job_can_be_neither_paused_nor_resumed(store: Store) -> None:
     job_id = await add_completed(store)
     refused = Change(job_id, JobState.COMPLETED, JobState.COMPLETED, is_refused=True)
@@ -138,6 +147,7 @@ async def test_finished_job_can_be_neither_paused_nor_resumed(store: Store) -> N
     assert await store.resume_jobs([job_id]) == {job_id: refused}
 
 
+@pytest.mark.requires("edits")
 async def test_ready_job_cannot_be_resumed(store: Store) -> None:
     job_id = await add(store)
 
@@ -145,6 +155,7 @@ async def test_ready_job_cannot_be_resumed(store: Store) -> None:
     assert await state(store, job_id) == JobState.READY
 
 
+@pytest.mark.requires("edits")
 @pytest.mark.parametrize("unknown", [UNKNOWN_ID, "no uuid", ""])
 async def test_unknown_job_is_told_as_not_there(store: Store, unknown: str) -> None:
     for verb in (store.pause_jobs, store.resume_jobs):
@@ -152,6 +163,7 @@ async def test_unknown_job_is_told_as_not_there(store: Store, unknown: str) -> N
         assert (changes[unknown].before, changes[unknown].after) == (None, None)
 
 
+@pytest.mark.requires("edits")
 async def test_many_jobs_in_one_call(store: Store) -> None:
     job_ids = await add_many(store, 100)
     await store.pause_jobs(job_ids[::2])

@@ -581,6 +581,7 @@ async def test_nothing_is_removed_when_the_archive_cannot_be_written(
 # Room
 
 
+@pytest.mark.requires("evicts")
 async def test_disk_usage_grows_with_what_is_stored(store: Store) -> None:
     before = await store.measure_disk(exact=True)
     job = await add_and_claim(store, payload="p" * 300_000)
@@ -609,6 +610,7 @@ async def test_oldest_finished_jobs_are_evicted_first(store: Store, clock: FakeC
     assert await exists(store, live)
 
 
+@pytest.mark.requires("groups")
 async def test_members_of_a_group_that_has_not_ended_are_not_evicted(store: Store) -> None:
     group = await make_group(store)
     first = await add_completed(store, group=(await make_group(store)).id)
@@ -623,6 +625,7 @@ async def test_members_of_a_group_that_has_not_ended_are_not_evicted(store: Stor
     }
 
 
+@pytest.mark.requires("evicts")
 async def test_evicted_jobs_are_archived(store: Store) -> None:
     job_id = await add_completed(store)
     seen: list[str] = []

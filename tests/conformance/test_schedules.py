@@ -21,6 +21,8 @@ from windrow.queue.records import Inserted, Schedule, ScheduleRow
 from windrow.queue.schedule import SLOTS_PER_CALL, slot_id
 from windrow.queue.store import Store
 
+pytestmark = pytest.mark.requires("schedules")
+
 MINUTE, HOUR = 60, 3600
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)  # where the fake clock begins
 

@@ -156,6 +156,7 @@ async def test_a_retry_that_is_refused_forgets_nothing(store: Store) -> None:
     assert await kept(store, job.id) == await kept(store, running.id) == {"a": "1"}
 
 
+@pytest.mark.requires("replaces")
 async def test_a_job_that_was_replaced_has_no_steps_of_the_former(store: Store) -> None:
     """They were made from another payload."""
     job = await add_and_claim(store, unique="k")
@@ -195,6 +196,7 @@ async def test_steps_are_pruned_and_evicted_with_their_job(
     assert (evicted.jobs, rows(run_sql)) == (1, [])
 
 
+@pytest.mark.requires("evicts")
 async def test_what_steps_take_counts_when_room_is_made(store: Store) -> None:
     job = await add_and_claim(store)
     await save(store, job, "big", '"' + "".join(str(n) for n in range(50_000)) + '"')

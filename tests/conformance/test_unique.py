@@ -58,6 +58,7 @@ async def test_reject_names_the_holder(store: Store) -> None:
     assert (again.id, again.outcome) == (first.id, "rejected")
 
 
+@pytest.mark.requires("replaces")
 @pytest.mark.parametrize("mode", ["return", "reject", "replace", "follow"])
 async def test_first_job_of_a_key_is_inserted_in_every_mode(store: Store, mode: str) -> None:
     inserted = await insert(store, unique=KEY, on_conflict=mode)
@@ -85,6 +86,7 @@ async def test_key_belongs_to_its_tenant(store: Store) -> None:
     assert len({one.id for one in again}) == 2
 
 
+@pytest.mark.requires("replaces")
 async def test_key_is_shared_by_all_queues_and_kinds(store: Store) -> None:
     first = await insert(store, "a", unique=KEY, queue="one")
 
@@ -118,6 +120,7 @@ async def test_collisions_within_one_batch_are_told_row_by_row(store: Store) -> 
     assert inserted[4].id == rows[1].id
 
 
+@pytest.mark.requires("replaces")
 async def test_later_row_of_a_batch_replaces_an_earlier_one(store: Store) -> None:
     rows = [row("a", unique=KEY), row("b", unique=KEY, on_conflict="replace")]
     rows.append(row("c", unique=KEY, on_conflict="follow"))
@@ -146,6 +149,7 @@ async def test_replace_takes_the_new_contents_in_the_old_place(
     assert (job.lease_seconds, job.created_at, job.seq) == (7, first.created_at, first.seq)
 
 
+@pytest.mark.requires("replaces")
 async def test_replace_moves_the_job_in_time(store: Store) -> None:
     first = await insert(store, unique=KEY)
     later = await insert(store, unique=KEY, on_conflict="replace", delay=60)
@@ -156,6 +160,7 @@ async def test_replace_moves_the_job_in_time(store: Store) -> None:
     assert await state(store, first.id) == JobState.READY
 
 
+@pytest.mark.requires("replaces")
 async def test_replaced_job_starts_with_no_attempts_and_keeps_its_history(store: Store) -> None:
     job = await add_and_claim(store, unique=KEY)
     await accept(store, attempt(job))
@@ -166,6 +171,7 @@ async def test_replaced_job_starts_with_no_attempts_and_keeps_its_history(store:
     assert [error.message for error in replaced.errors] == ["boom"]
 
 
+@pytest.mark.requires("edits")
 @pytest.mark.parametrize(("delay", "after"), [(0, JobState.READY), (60, JobState.SCHEDULED)])
 async def test_replace_gives_a_paused_job_the_state_of_the_new_one(
     store: Store, delay: float, after: JobState
@@ -178,6 +184,7 @@ async def test_replace_gives_a_paused_job_the_state_of_the_new_one(
     assert (again.outcome, again.state, await state(store, job_id)) == ("replaced", after, after)
 
 
+@pytest.mark.requires("replaces")
 async def test_replace_leaves_a_running_job_alone(store: Store) -> None:
     job = await add_and_claim(store, "old", unique=KEY)
     again = await insert(store, "new", unique=KEY, on_conflict="replace")
@@ -187,6 +194,7 @@ async def test_replace_leaves_a_running_job_alone(store: Store) -> None:
     await complete(store, job)
 
 
+@pytest.mark.requires("groups")
 async def test_replace_leaves_a_waiting_root_alone(store: Store) -> None:
     job = await add_and_claim(store, unique=KEY)
     await make_group(store, root=job.id, is_open=True)
@@ -196,6 +204,7 @@ async def test_replace_leaves_a_waiting_root_alone(store: Store) -> None:
     assert (again.outcome, again.state) == ("existing", JobState.WAITING)
 
 
+@pytest.mark.requires("groups")
 @pytest.mark.parametrize("mode", ["replace", "follow"])
 async def test_replacing_by_a_job_of_another_group_is_refused(store: Store, mode) -> None:
     first = await add(store, "old", unique=KEY, group=(await make_group(store)).id)
@@ -207,6 +216,7 @@ async def test_replacing_by_a_job_of_another_group_is_refused(store: Store, mode
     assert not await exists(store, good.id)
 
 
+@pytest.mark.requires("groups")
 async def test_existing_member_is_not_counted_again(store: Store) -> None:
     group = await make_group(store)
     for mode in ("return", "reject", "replace", "follow"):
@@ -215,6 +225,7 @@ async def test_existing_member_is_not_counted_again(store: Store) -> None:
     assert (await get_group(store, group.id)).pending == 1
 
 
+@pytest.mark.requires("replaces")
 async def test_follower_is_held_while_the_first_runs(store: Store) -> None:
     """U4: work arriving while the same key is running is not lost."""
     job = await add_and_claim(store, unique=KEY)
@@ -225,6 +236,7 @@ async def test_follower_is_held_while_the_first_runs(store: Store) -> None:
     assert await claim(store, 9) == []
 
 
+@pytest.mark.requires("replaces")
 async def test_follow_replaces_a_holder_that_has_not_started(store: Store) -> None:
     first = await add(store, "old", unique=KEY)
     again = await follow(store, "new")
@@ -233,6 +245,7 @@ async def test_follow_replaces_a_holder_that_has_not_started(store: Store) -> No
     assert (await get(store, first)).kind == "new"
 
 
+@pytest.mark.requires("replaces")
 async def test_newer_follower_replaces_the_waiting_one(store: Store) -> None:
     """U4: one running and one waiting; a newer one replaces the waiting one."""
     job = await add_and_claim(store, unique=KEY)
@@ -245,6 +258,7 @@ async def test_newer_follower_replaces_the_waiting_one(store: Store) -> None:
     await complete(store, job)
 
 
+@pytest.mark.requires("groups")
 async def test_follow_behind_a_waiting_root(store: Store) -> None:
     job = await add_and_claim(store, unique=KEY)
     group = await make_group(store, root=job.id, is_open=True)
@@ -257,6 +271,7 @@ async def test_follow_behind_a_waiting_root(store: Store) -> None:
     assert await state(store, follower.id) == JobState.READY
 
 
+@pytest.mark.requires("replaces")
 @pytest.mark.parametrize("end", [completion, failure, cancellation])
 async def test_follower_takes_the_place_when_the_first_ends(store: Store, end) -> None:
     """U4"""
@@ -267,6 +282,7 @@ async def test_follower_takes_the_place_when_the_first_ends(store: Store, end) -
     assert ids(await claim(store, 9)) == [follower.id]
 
 
+@pytest.mark.requires("replaces")
 async def test_follower_that_took_the_place_holds_the_key(store: Store) -> None:
     job = await add_and_claim(store, unique=KEY)
     follower = await follow(store)
@@ -311,6 +327,7 @@ async def test_due_follower_is_not_staged_while_the_first_runs(
     assert await state(store, follower.id) == JobState.HELD
 
 
+@pytest.mark.requires("replaces")
 @pytest.mark.parametrize("back", [attempt, snooze])
 @pytest.mark.parametrize("delay", [0.0, 30.0])
 async def test_first_going_back_to_wait_is_cancelled_for_its_follower(
@@ -336,6 +353,7 @@ async def test_rescued_first_is_cancelled_for_its_follower(store: Store, clock: 
     assert ids(await claim(store, 9)) == [follower.id]
 
 
+@pytest.mark.requires("replaces")
 async def test_first_told_to_pause_is_cancelled_for_its_follower(store: Store) -> None:
     job = await add_and_claim(store, unique=KEY)
     follower = await follow(store)
@@ -346,6 +364,7 @@ async def test_first_told_to_pause_is_cancelled_for_its_follower(store: Store) -
     assert await state(store, follower.id) == JobState.READY
 
 
+@pytest.mark.requires("replaces")
 async def test_paused_follower_takes_the_place_and_stays_paused(store: Store) -> None:
     """A4: a paused job is not started by somebody else's end."""
     job = await add_and_claim(store, unique=KEY)
@@ -358,6 +377,7 @@ async def test_paused_follower_takes_the_place_and_stays_paused(store: Store) ->
     assert await state(store, follower.id) == JobState.READY
 
 
+@pytest.mark.requires("replaces")
 async def test_resumed_follower_is_held_again(store: Store) -> None:
     await add_and_claim(store, unique=KEY)
     follower = await follow(store)
@@ -367,6 +387,7 @@ async def test_resumed_follower_is_held_again(store: Store) -> None:
     assert changes[follower.id].after == JobState.HELD
 
 
+@pytest.mark.requires("replaces")
 async def test_cancelled_follower_makes_room_for_another(store: Store) -> None:
     job = await add_and_claim(store, unique=KEY)
     first = await follow(store)
@@ -378,6 +399,7 @@ async def test_cancelled_follower_makes_room_for_another(store: Store) -> None:
     assert ids(await claim(store, 9)) == [second.id]
 
 
+@pytest.mark.requires("groups")
 async def test_deleted_waiting_job_hands_its_place_on(store: Store) -> None:
     """The follower of a waiting root takes the place when the root is cancelled and deleted."""
     job = await add_and_claim(store, unique=KEY)
@@ -390,6 +412,7 @@ async def test_deleted_waiting_job_hands_its_place_on(store: Store) -> None:
     assert await state(store, follower.id) == JobState.READY
 
 
+@pytest.mark.requires("replaces")
 async def test_other_modes_see_the_first_and_not_its_follower(store: Store) -> None:
     job = await add_and_claim(store, unique=KEY)
     await follow(store)
@@ -401,6 +424,7 @@ async def test_other_modes_see_the_first_and_not_its_follower(store: Store) -> N
     assert {one.id for one in again} == {job.id}
 
 
+@pytest.mark.requires("replaces")
 async def test_follower_of_another_tenant_is_no_follower(store: Store) -> None:
     job = await add_and_claim(store, unique=KEY, tenant="acme")
     other = await follow(store, tenant="umbrella")
@@ -411,6 +435,7 @@ async def test_follower_of_another_tenant_is_no_follower(store: Store) -> None:
     assert await state(store, follower.id) == JobState.READY
 
 
+@pytest.mark.requires("replaces")
 async def test_many_first_jobs_ended_in_one_call_hand_on_their_places(store: Store) -> None:
     for n in range(20):
         await add(store, unique=f"key-{n}")
@@ -447,6 +472,7 @@ async def test_two_failed_jobs_of_a_key_retried_at_once_give_one(store: Store) -
     assert {change.after for change in changes.values()} == {JobState.FAILED, JobState.READY}
 
 
+@pytest.mark.requires("replaces")
 async def test_retried_follower_stands_first_again(store: Store) -> None:
     job = await add_and_claim(store, unique=KEY)
     follower = await follow(store)
@@ -458,6 +484,7 @@ async def test_retried_follower_stands_first_again(store: Store) -> None:
     assert (await insert(store, unique=KEY)).id == follower.id
 
 
+@pytest.mark.requires("replaces")
 @pytest.mark.parametrize("mode", ["return", "reject", "replace", "follow"])
 async def test_concurrent_inserts_of_a_key_give_one_job(store: Store, open_another, mode) -> None:
     other = await open_another()
@@ -468,6 +495,7 @@ async def test_concurrent_inserts_of_a_key_give_one_job(store: Store, open_anoth
     assert len(await claim(store, 99)) == 1
 
 
+@pytest.mark.requires("replaces")
 async def test_concurrent_followers_of_a_running_job_give_one(store: Store, open_another) -> None:
     other = await open_another()
     job = await add_and_claim(store, unique=KEY)
@@ -478,6 +506,7 @@ async def test_concurrent_followers_of_a_running_job_give_one(store: Store, open
     assert len(await claim(store, 99)) == 1
 
 
+@pytest.mark.requires("replaces")
 async def test_follower_inserted_while_the_first_ends_is_never_stuck(
     store: Store, open_another
 ) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from tests.builders import add, claim, complete, fail, make_group
 from windrow import Done, Queue, Retry
 from windrow.queue.store import Store
 from windrow.queue.usage import QuotaRow, RunRow, UsageRow
+
+pytestmark = pytest.mark.requires("documents")
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 JUNE = datetime(2026, 6, 1, tzinfo=UTC)

@@ -137,6 +137,7 @@ async def test_jobs_of_a_queue_that_is_no_longer_paused_wake(
         assert await bell.wait(LONG)
 
 
+@pytest.mark.requires("groups")
 async def test_jobs_of_a_group_that_is_no_longer_paused_wake(
     store: Store, open_another: OpenAnother
 ) -> None:

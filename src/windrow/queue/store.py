@@ -41,12 +41,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from windrow.clock import Clock
-from windrow.errors import ConfigError
+from windrow.errors import ConfigError, MissingExtra
 from windrow.queue.bells import Bell
 from windrow.queue.calls import CallStore
 from windrow.queue.dialects.loading import DialectInfo
@@ -108,17 +108,50 @@ from windrow.queue.records import (
 from windrow.queue.usage import UsageStore
 
 
+def _means(text: str, *, default: bool | None = None) -> Any:
+    """A capability, with the line that docs/reference/stores.md has of it."""
+    if default is None:
+        return field(metadata={"means": text})
+    return field(default=default, metadata={"means": text})
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a store can do beyond the common contract. Asked for, never guessed from its name."""
+    """What a store can do beyond the common contract. Asked for, never guessed from its name. What
+    it does not declare it refuses with `Unsupported`, and says what to do instead."""
 
-    transactional_insert: bool  # insert_jobs(tx=…)
-    reads_in_transaction: bool  # job.tx can fetch, not only execute
-    many_machines: bool
-    tenancy: bool  # as_tenant(…): the database keeps tenants apart
-    table_prefix: str  # what stands before the names of Windrow's own tables
-    sees_jobs: bool = True  # not, if it may only enqueue
-    needs_loop: bool = True  # else its verbs can also run, and block, in a thread without one
+    transactional_insert: bool = _means("`enqueue(tx=…)`: jobs commit with your own rows")
+    reads_in_transaction: bool = _means("`job.tx` can fetch, not only execute")
+    many_machines: bool = _means("workers on many machines")
+    tenancy: bool = _means("`as_tenant(…)`: the database keeps tenants apart")
+    table_prefix: str = _means("stands before the names of Windrow's own tables")
+    sees_jobs: bool = _means("can look at jobs; not, if it may only enqueue", default=True)
+    # Else its verbs can also run, and block, in a thread without one.
+    needs_loop: bool = _means("needs an event loop", default=True)
+    job_transactions: bool = _means(
+        "`job.tx`: rows that commit with the completion of a job", default=True
+    )
+    groups: bool = _means("groups: counted, paused, cancelled and finished as one", default=True)
+    limits: bool = _means("limits per key: so many at once, so many per second", default=True)
+    schedules: bool = _means("schedules: cron and every so often", default=True)
+    bounds: bool = _means("bounded queues: `set_queue(max_depth=…)`", default=True)
+    replaces: bool = _means(
+        '`on_conflict="replace"` and `"follow"`, and unique keys over all queues', default=True
+    )
+    edits: bool = _means("`edit`, and pausing one job", default=True)
+    exact_claims: bool = _means(
+        "claims choose by kind and tenant, in one line over all queues, where a job given back has "
+        "its old place; jobs claimed together share a lease",
+        default=True,
+    )
+    events: bool = _means("the stream of events: `queue.events(…)`", default=True)
+    documents: bool = _means(
+        "pages, documents, calls, credentials, keys, quotas: what ingestion and the HTTP API keep",
+        default=True,
+    )
+    dialects: bool = _means("other schemas over the same jobs", default=True)
+    evicts: bool = _means("`max_disk_bytes`: the oldest go when there is no room", default=True)
+    settable_clock: bool = _means("its time can be set, for tests", default=True)
 
 
 @runtime_checkable
@@ -871,8 +904,20 @@ async def open_store(
         return await PostgresStore.open(
             url, clock=clock or Clock(), direct_url=direct_url, notifier=told
         )
+    if scheme in ("bullmq+redis", "bullmq+rediss"):
+        return await _open_bullmq(url)
     # Only how it begins: there may be a password in the rest.
     raise ConfigError(
-        f"cannot open a database at {url[:10]!r}…: use sqlite:///path/to/jobs.db or "
-        "postgresql://user@host/database"
+        f"cannot open a database at {url[:10]!r}…: use sqlite:///path/to/jobs.db, "
+        "postgresql://user@host/database or bullmq+redis://host:6379/0"
     )
+
+
+async def _open_bullmq(url: str) -> Store:
+    try:
+        from windrow.queue.bullmq.store import BullmqStore
+    except ModuleNotFoundError as error:
+        if error.name not in ("bullmq", "redis"):
+            raise
+        raise MissingExtra("bullmq", "a queue on BullMQ") from error
+    return await BullmqStore.open(url)

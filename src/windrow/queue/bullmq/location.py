@@ -1,0 +1,38 @@
+"""Where the queue is: `bullmq+redis://host:6379/0?prefix=bull` (`bullmq+rediss://` over TLS)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from windrow.errors import ConfigError
+
+PREFIX: Final = "bull"
+SCHEMES: Final = ("bullmq+redis", "bullmq+rediss")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A Redis, and what the names of all keys there begin with."""
+
+    redis_url: str
+    prefix: str = PREFIX
+
+
+def parse_url(url: str) -> Location:
+    try:
+        parts = urlsplit(url)
+        is_complete = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is no number, or the host no address
+        is_complete = False
+    if not is_complete or parts.scheme not in SCHEMES:
+        raise ConfigError("not the address of a Redis: use bullmq+redis://host:6379/0?prefix=bull")
+    options = dict(parse_qsl(parts.query))
+    prefix = options.pop("prefix", PREFIX)
+    if not prefix or ":" in prefix:
+        raise ConfigError(f"the prefix {prefix!r} must be a text without colons")
+    plain = parts._replace(
+        scheme=parts.scheme.removeprefix("bullmq+"), query=urlencode(options)
+    ).geturl()
+    return Location(plain, prefix)

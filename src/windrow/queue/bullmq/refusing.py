@@ -1,0 +1,103 @@
+"""What BullMQ cannot do, by capability: every verb of it is refused with what to do instead."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn
+
+from windrow.errors import Unsupported
+from windrow.queue.calls import CallStore
+from windrow.queue.store import (
+    ApiKeyStore,
+    CredentialStore,
+    DocumentStore,
+    GroupStore,
+    LimitStore,
+    PageStore,
+    ScheduleStore,
+)
+from windrow.queue.usage import UsageStore
+
+_ELSEWHERE: Final = "use sqlite:///… or postgresql://…"
+
+
+def _verbs_of(*protocols: type) -> tuple[str, ...]:
+    """The verbs of these; those that there is an answer to are not asked for here."""
+    return tuple(
+        name for protocol in protocols for name in vars(protocol) if not name.startswith("_")
+    )
+
+
+# Capability: why, and the verbs that need it.
+REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "job_transactions": (
+        (
+            "BullMQ is not in the database of your rows, so there is no job.tx: write them before "
+            f"the job is done, in a way that may be repeated, or {_ELSEWHERE}"
+        ),
+        ("begin", "save_work"),
+    ),
+    "groups": (
+        f"BullMQ has no groups, and so no crawls and batches: {_ELSEWHERE}",
+        (*_verbs_of(GroupStore), "list_ended", "look_at_group"),
+    ),
+    "limits": (
+        (
+            "BullMQ has no limits per key: give such jobs a queue of their own with fewer workers, "
+            f"or {_ELSEWHERE}"
+        ),
+        _verbs_of(LimitStore),
+    ),
+    "schedules": (
+        (
+            "Windrow keeps no schedules in BullMQ: use BullMQ's own job schedulers "
+            f"(upsertJobScheduler), whose jobs are run like any other, or {_ELSEWHERE}"
+        ),
+        _verbs_of(ScheduleStore),
+    ),
+    "bounds": (f"BullMQ does not bound its queues: {_ELSEWHERE}", ("set_queue",)),
+    "edits": (
+        (
+            "BullMQ cannot edit or pause one job: cancel it and enqueue another, pause all of its "
+            f"queue, or {_ELSEWHERE}"
+        ),
+        ("edit_job", "pause_jobs", "resume_jobs"),
+    ),
+    "events": (
+        (
+            "BullMQ keeps events by queue, a few thousand of each, without a common order: read "
+            f"them with BullMQ's QueueEvents, or {_ELSEWHERE}"
+        ),
+        ("read_events", "listen_for_events"),
+    ),
+    "documents": (
+        f"pages, documents, calls, credentials, keys and quotas are tables: {_ELSEWHERE}",
+        _verbs_of(PageStore, DocumentStore, CallStore, CredentialStore, ApiKeyStore, UsageStore),
+    ),
+    "dialects": (
+        f"dialects are SQL over Windrow's tables: {_ELSEWHERE}",
+        ("install_dialect", "remove_dialect"),
+    ),
+    "evicts": (
+        (
+            "BullMQ's jobs are in the memory of Redis, which has no budget of ours: set retention, "
+            f"or {_ELSEWHERE}"
+        ),
+        ("evict_jobs",),
+    ),
+}
+
+
+class Refusing:
+    """Answers for the verbs that are not there."""
+
+    def __getattr__(self, name: str) -> Any:
+        for capability, (why, verbs) in REFUSED.items():
+            if name in verbs:
+
+                def refuse(
+                    *args: Any, _capability: str = capability, _why: str = why, **options: Any
+                ) -> NoReturn:
+                    raise Unsupported(_capability, _why)
+
+                return refuse
+        raise AttributeError(name)
