@@ -92,10 +92,13 @@ leased AS (
 taken AS (
     UPDATE windrow.job_live AS job
        SET state = 'active',
-           lease = (SELECT token FROM length
-                     WHERE length.seconds = coalesce(job.lease_seconds,
-                                                     (:kind_seconds::jsonb ->> job.kind)::bigint,
-                                                     :seconds::bigint)),
+           lease = CASE WHEN (SELECT count(*) FROM length) = 1
+                        THEN (SELECT token FROM length LIMIT 1)
+                        ELSE (SELECT token FROM length
+                               WHERE length.seconds
+                                     = coalesce(job.lease_seconds,
+                                                (:kind_seconds::jsonb ->> job.kind)::bigint,
+                                                :seconds::bigint)) END,
            runs = job.runs + 1,
            started_at = coalesce(:now::timestamptz, statement_timestamp())
      WHERE job.id = ANY (ARRAY(SELECT id FROM picked))
@@ -105,19 +108,23 @@ taken AS (
               job.lease_seconds, job.retention_seconds, job.is_cleaned, job.lease,
               job.limit_keys, job.max_hold_seconds
 ),
+started AS MATERIALIZED (
+    SELECT queue, kind, tenant, group_id, count(*) AS n, array_agg(id) AS job_ids
+      FROM taken
+     GROUP BY queue, kind, tenant, group_id
+),
 tallied AS (
     INSERT INTO windrow.tally (n, queue, state)
-    SELECT -count(*), queue, 'ready' FROM taken GROUP BY queue
+    SELECT -sum(n)::bigint, queue, 'ready' FROM started GROUP BY queue
      UNION ALL
-    SELECT count(*), queue, 'active' FROM taken GROUP BY queue
+    SELECT sum(n)::bigint, queue, 'active' FROM started GROUP BY queue
 ),
 recorded AS (
     INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, group_id, job_ids)
     SELECT coalesce(:now::timestamptz, statement_timestamp()),
            windrow.event_leaf(coalesce(:now::timestamptz, statement_timestamp())),
-           'job.started', 'active', queue, kind, tenant, group_id, array_agg(id)
-      FROM taken
-     GROUP BY queue, kind, tenant, group_id
+           'job.started', 'active', queue, kind, tenant, group_id, job_ids
+      FROM started
 )
 SELECT taken.*, stored.payload, stored.headers, stored.tags
   FROM taken

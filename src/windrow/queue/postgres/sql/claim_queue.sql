@@ -35,10 +35,13 @@ leased AS (
 taken AS (
     UPDATE windrow.job_live AS job
        SET state = 'active',
-           lease = (SELECT token FROM length
-                     WHERE length.seconds = coalesce(job.lease_seconds,
-                                                     (:kind_seconds::jsonb ->> job.kind)::bigint,
-                                                     :seconds::bigint)),
+           lease = CASE WHEN (SELECT count(*) FROM length) = 1
+                        THEN (SELECT token FROM length LIMIT 1)
+                        ELSE (SELECT token FROM length
+                               WHERE length.seconds
+                                     = coalesce(job.lease_seconds,
+                                                (:kind_seconds::jsonb ->> job.kind)::bigint,
+                                                :seconds::bigint)) END,
            runs = job.runs + 1,
            started_at = coalesce(:now::timestamptz, statement_timestamp())
      WHERE job.id = ANY (ARRAY(SELECT id FROM picked))
@@ -48,10 +51,15 @@ taken AS (
               job.lease_seconds, job.retention_seconds, job.is_cleaned, job.lease,
               job.limit_keys, job.max_hold_seconds
 ),
+started AS MATERIALIZED (
+    SELECT queue, kind, tenant, group_id, count(*) AS n, array_agg(id) AS job_ids
+      FROM taken
+     GROUP BY queue, kind, tenant, group_id
+),
 tallied AS (
     INSERT INTO windrow.tally (n, queue, state)
     SELECT change.step * counted.n, :queue, change.state
-      FROM (SELECT count(*) AS n FROM taken) AS counted,
+      FROM (SELECT sum(n)::bigint AS n FROM started) AS counted,
            (VALUES (-1, 'ready'), (1, 'active')) AS change (step, state)
      WHERE counted.n > 0
 ),
@@ -59,9 +67,8 @@ recorded AS (
     INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, group_id, job_ids)
     SELECT coalesce(:now::timestamptz, statement_timestamp()),
            windrow.event_leaf(coalesce(:now::timestamptz, statement_timestamp())),
-           'job.started', 'active', queue, kind, tenant, group_id, array_agg(id)
-      FROM taken
-     GROUP BY queue, kind, tenant, group_id
+           'job.started', 'active', queue, kind, tenant, group_id, job_ids
+      FROM started
 )
 SELECT taken.*, stored.payload, stored.headers, stored.tags
   FROM taken
