@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 MOST_AT_ONCE: Final = 500
 # Outcomes wait for each other at most this long, and only if so many come that it is worth it.
 LINGER_SECONDS: Final = 0.005
-WORTH_WAITING: Final = 100
+WORTH_WAITING: Final = 300
 NOTHING_SECONDS: Final = 60.0  # `add` wakes us
 
 

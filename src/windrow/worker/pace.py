@@ -7,7 +7,7 @@ from typing import Final
 
 # Jobs that will be started within so many seconds, going by those of late, may be claimed ahead.
 AHEAD_SECONDS: Final = 0.1
-MOST_AHEAD: Final = 1000
+MOST_AHEAD: Final = 2000
 
 
 class Pace:
