@@ -34,7 +34,7 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "BullMQ is not in the database of your rows, so there is no job.tx: write them before "
             f"the job is done, in a way that may be repeated, or {_ELSEWHERE}"
         ),
-        ("begin", "save_work"),
+        ("begin", "save_work", "fetch_rows"),
     ),
     "groups": (
         f"BullMQ has no groups, and so no crawls and batches: {_ELSEWHERE}",
