@@ -133,7 +133,8 @@ class Settings:
     )
     webhook_secret: str = _setting(
         "",
-        "What webhooks are signed with, in the header X-Firecrawl-Signature; empty: they are not",
+        "What webhooks are signed with, in the header X-Firecrawl-Signature, and what those that "
+        "come in must be; empty: they are not, and none is taken",
         is_secret=True,
     )
     event_retention_seconds: int = _setting(

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck
 from schemathesis.core.result import Ok
 
 from windrow import Queue
-from windrow.api.app import create_app
+from windrow.api.app import PREFIX, create_app
 from windrow.api.firecrawl import map as mapping
 from windrow.api.firecrawl import scrape
 from windrow.api.queue import jobs, runs
@@ -75,13 +75,13 @@ def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
 
 
 def test_n10_no_request_is_an_error_of_the_servers_own(live: Live) -> None:
-    assert ask_everything(live, FEW) >= 40
+    assert ask_everything(live, FEW) >= 60
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(1800)
 def test_n10_no_request_of_very_many_is_an_error_of_the_servers_own(live: Live) -> None:
-    assert ask_everything(live, MANY) >= 40
+    assert ask_everything(live, MANY) >= 60
 
 
 def ask_everything(live: Live, examples: int) -> int:
@@ -90,7 +90,13 @@ def ask_everything(live: Live, examples: int) -> int:
     found = list(schema.get_all_operations())
     operations = [one.ok() for one in found if isinstance(one, Ok)]
     assert len(operations) == len(found), "a part of the document is wrong"
-    asked = [one for one in operations if one.path not in STREAMS]
+    paths = {one.path for one in operations}
+    asked = [
+        one
+        for one in operations
+        if one.path not in STREAMS
+        and not (one.path.startswith(PREFIX) and one.path.removeprefix(PREFIX) in paths)
+    ]
     for operation in asked:
         ask(live, operation, examples)
     return len(asked)

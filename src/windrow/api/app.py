@@ -9,7 +9,7 @@ from windrow import __version__
 from windrow.api import events, health, hooks
 from windrow.api.errors import add_error_handlers
 from windrow.api.firecrawl import batch, crawl, extract, map, parse, scrape, search, team, watch
-from windrow.api.knowledge import items, progress
+from windrow.api.knowledge import bridge, contents, items, progress, rag, uploads
 from windrow.api.limits import BodyLimit
 from windrow.api.queue import groups, jobs, queues, runs
 from windrow.api.rates import RateLimit
@@ -37,10 +37,11 @@ ROUTERS = (
     groups.router,
     events.router,
     hooks.router,
+    bridge.router,
 )
 
 # Asked for with and without a prefix.
-KNOWLEDGE = (progress.router, items.router)
+KNOWLEDGE = (progress.router, rag.router, items.router, contents.router, uploads.router)
 PREFIX = "/api"
 
 

@@ -9,6 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from windrow.api.answers import answer
 
 MAX_BODY: Final = 10 * 1024 * 1024
+MAX_UPLOAD: Final = 50 * 1024 * 1024  # of files, which are not kept in memory while they come
+UPLOADS: Final = ("/documents/upload", "/api/documents/upload")
 
 
 class TooLarge(Exception):
@@ -24,8 +26,9 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if _length(scope) > self._most:
-            await self._refuse(scope, receive, send)
+        most = MAX_UPLOAD if scope["path"] in UPLOADS else self._most
+        if _length(scope) > most:
+            await self._refuse(most, scope, receive, send)
             return
         seen = 0
         has_begun = False
@@ -34,7 +37,7 @@ class BodyLimit:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
-            if seen > self._most:
+            if seen > most:
                 raise TooLarge
             return message
 
@@ -48,10 +51,10 @@ class BodyLimit:
         except TooLarge:
             if has_begun:
                 raise
-            await self._refuse(scope, receive, send)
+            await self._refuse(most, scope, receive, send)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        said = f"the body is larger than {self._most} bytes"
+    async def _refuse(self, most: int, scope: Scope, receive: Receive, send: Send) -> None:
+        said = f"the body is larger than {most} bytes"
         body = {"success": False, "code": "PAYLOAD_TOO_LARGE", "error": said}
         await answer(body, 413, headers={"Connection": "close"})(scope, receive, send)
 

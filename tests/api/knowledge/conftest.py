@@ -35,3 +35,9 @@ def acme(server: Server) -> Iterator[Asking]:
 def other(server: Server) -> Iterator[Asking]:
     with Asking(server.url, "k-other") as asking:
         yield asking
+
+
+@pytest.fixture(scope="module")
+def acme_of_module(server: Server) -> Iterator[Asking]:
+    with Asking(server.url, "k-acme") as asking:
+        yield asking

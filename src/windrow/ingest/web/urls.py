@@ -104,7 +104,7 @@ def drop_query(url: str) -> str:
     return f"{head}{mark}{fragment}"
 
 
-def canonical(url: str) -> str:
+def canonical(url: str, *, keeps_slash: bool = False) -> str:
     """What a normalised URL is the same as: without what only says where somebody came from, with
     its parameters in order, and no slash or fragment at the end."""
     parts = urlsplit(url)
@@ -114,7 +114,8 @@ def canonical(url: str) -> str:
         if not one[0].lower().startswith(_CAMPAIGN) and one[0].lower() not in _TRACKING
     )
     query = f"?{urlencode(kept)}" if kept else ""
-    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}{query}"
+    path = parts.path if keeps_slash else parts.path.rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{path}{query}"
 
 
 @lru_cache(maxsize=4096)

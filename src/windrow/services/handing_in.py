@@ -1,0 +1,259 @@
+"""Taking in what people and other crawlers hand over: files, texts with their addresses, and the
+pages that Firecrawl's webhooks tell of. What cannot be read is said of each, and keeps nothing else
+from being taken."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from windrow.errors import IngestError, InvalidOptions
+from windrow.ingest.files.limits import SizeLimits, reason_too_large
+from windrow.ingest.files.reading import FileContent, FileText, to_text
+from windrow.ingest.web.urls import canonical, normalise, origin_of
+from windrow.pipelines.knowledge.context import source_id
+from windrow.pipelines.knowledge.handing import Handed, hand_in
+from windrow.pipelines.webhooks.sending import sign
+from windrow.queue.documents import SourceRow
+from windrow.queue.queue import Queue
+from windrow.services.knowledge import COLLECTION
+
+PAGE_EVENTS: Final = frozenset({"crawl.page", "batch_scrape.page"})
+NAME_CHARACTERS: Final = 60  # of a file, in the id of its source
+LONGEST_NAME: Final = 1000
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
+# Where the ids of deliveries become ids of jobs.
+_DELIVERIES: Final = uuid.UUID("6f1d8a52-94a3-5c0a-8f9e-0c1b3a7d2e44")
+# Each conversion may take a core.
+_threads: Final = ThreadPoolExecutor(2, thread_name_prefix="windrow-uploads")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    name: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of one of many: the source it is of, or why there is none."""
+
+    name: str
+    source: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The job that makes it searchable, if anything was taken, and what became of each."""
+
+    job_id: str | None
+    taken: Sequence[Taken]
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    tenant: str | None = None
+    collection: str = COLLECTION
+    tags: tuple[str, ...] = ()
+    kept: Mapping[str, Any] = field(default_factory=dict)  # what is remembered with a source
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that somebody else has fetched."""
+
+    url: str
+    text: str
+    title: str = ""
+    language: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def take_files(queue: Queue, files: Sequence[Upload], options: TextOptions) -> Receipt:
+    """Have files found. Each is a source of its own by its name: a file of the same name takes the
+    place of the one before."""
+    taken: list[Taken] = []
+    handed: list[Handed] = []
+    sources: list[SourceRow] = []
+    for file in files:
+        name = _clean(file.name)[-LONGEST_NAME:] or "upload"
+        try:
+            read = await asyncio.get_running_loop().run_in_executor(_threads, _read, name, file)
+        except IngestError as error:
+            taken.append(Taken(name, error=str(error)))
+            continue
+        source = _file_source(name, options)
+        sources.append(source)
+        taken.append(Taken(name, source.id))
+        handed.append(
+            Handed(
+                source,
+                name,
+                _clean(read.text),
+                title=_clean(read.title or "") or name,
+                language=_language(read),
+                metadata={"content_type": read.described.content_type},
+            )
+        )
+    if not handed:
+        return Receipt(None, taken)
+    await queue.store.put_sources(sources)
+    job_id = await hand_in(queue, options.tenant, handed, title=_titled(handed))
+    return Receipt(job_id, taken)
+
+
+async def take_pages(
+    queue: Queue, pages: Sequence[Page], options: TextOptions, *, id: str | None = None
+) -> Receipt:
+    """Have pages found that somebody else has fetched. Those of one site are one source; a page
+    that was handed in before is replaced."""
+    taken: list[Taken] = []
+    handed: list[Handed] = []
+    for page in pages:
+        address = normalise(page.url)
+        if address is None:
+            taken.append(Taken(page.url, error="this is no address of the web"))
+        elif not page.text.strip():
+            taken.append(Taken(page.url, error="there is no text in it"))
+        else:
+            source = _site_source(address, options)
+            taken.append(Taken(page.url, source.id))
+            handed.append(
+                Handed(
+                    source,
+                    canonical(address, keeps_slash=True),
+                    _clean(page.text),
+                    title=_clean(page.title) or address,
+                    language=page.language,
+                    tags=options.tags,
+                    metadata=page.metadata,
+                )
+            )
+    if not handed:
+        return Receipt(None, taken)
+    await _add_missing(queue, {one.source.id: one.source for one in handed}, options.tenant)
+    job_id = await hand_in(queue, options.tenant, handed, title=_titled(handed), id=id)
+    return Receipt(job_id, taken)
+
+
+def is_signed(body: bytes, signature: str | None, secret: str) -> bool:
+    """Whether a delivery was signed by somebody who has the secret. Without one nobody has."""
+    if not secret or not signature:
+        return False
+    return hmac.compare_digest(sign(body, secret.encode()).encode(), signature.strip().encode())
+
+
+async def take_event(
+    queue: Queue, event: Mapping[str, Any], body: bytes, options: TextOptions
+) -> Receipt:
+    """Take the pages that a webhook tells of. The same delivery again, whenever it comes, changes
+    nothing. Raises InvalidOptions."""
+    kind, data = event.get("type"), event.get("data")
+    if not isinstance(kind, str):
+        raise InvalidOptions("type: Required")
+    if kind not in PAGE_EVENTS or not event.get("success", True):
+        return Receipt(None, ())
+    if not isinstance(data, list):
+        raise InvalidOptions("data: Expected a list of documents")
+    named = event.get("webhookId")
+    delivery = named if isinstance(named, str) and named else hashlib.sha256(body).hexdigest()
+    job_id = str(uuid.uuid5(_DELIVERIES, f"{options.tenant or ''}\n{delivery}"))
+    if await queue.get_many([job_id]):
+        return Receipt(job_id, ())
+    pages = [_event_page(one, event) for one in data]
+    return await take_pages(queue, [page for page in pages if page], options, id=job_id)
+
+
+def _read(name: str, file: Upload) -> FileText:
+    """Raises IngestError."""
+    most = SizeLimits().of_name(name)
+    if len(file.body) > most:
+        raise InvalidOptions(reason_too_large(len(file.body), most))
+    read = to_text(name, FileContent(file.body, 0, hashlib.sha256(file.body).hexdigest()))
+    if not read.text.strip():
+        raise InvalidOptions("there is no text in it")
+    return read
+
+
+def _language(read: FileText) -> str:
+    converted = read.described.language in ("html", "pdf", "office", "notebook")
+    return "markdown" if converted else read.described.language or "markdown"
+
+
+def _file_source(name: str, options: TextOptions) -> SourceRow:
+    digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
+    short = _UNFIT.sub("_", name)[-NAME_CHARACTERS:].strip("_") or "upload"
+    return SourceRow(
+        tenant=options.tenant,
+        id=f"file_{short}_{digest}",
+        collection=options.collection,
+        kind="upload",
+        uri=f"upload:{name}",
+        title=name,
+        options=options.kept,
+        tags=options.tags,
+    )
+
+
+def _site_source(address: str, options: TextOptions) -> SourceRow:
+    origin = origin_of(address)
+    uri = f"handed:{options.collection}/{origin}"
+    return SourceRow(
+        tenant=options.tenant,
+        id=source_id(uri),
+        collection=options.collection,
+        kind="upload",
+        uri=origin,
+        title=origin,
+        options=options.kept,
+    )
+
+
+async def _add_missing(queue: Queue, sources: Mapping[str, SourceRow], tenant: str | None) -> None:
+    """Those that are there stay as people have made them."""
+    known = {one.id for one in await queue.store.get_sources(tenant or "", list(sources))}
+    if missing := [row for id, row in sources.items() if id not in known]:
+        await queue.store.put_sources(missing)
+
+
+def _event_page(document: Any, event: Mapping[str, Any]) -> Page | None:
+    """A document of Firecrawl's; None if it says neither what nor where."""
+    if not isinstance(document, dict):
+        return None
+    metadata = document.get("metadata")
+    said = metadata if isinstance(metadata, dict) else {}
+    url = _first(said.get("url"), said.get("sourceURL"), document.get("url"))
+    if not url:
+        return None
+    return Page(
+        url=url,
+        text=_first(document.get("markdown"), document.get("content")),
+        title=_first(document.get("title"), said.get("title")),
+        language=_first(said.get("language")),
+        metadata={
+            "crawl": str(event.get("id") or ""),
+            "description": _first(document.get("description"), said.get("description")),
+        },
+    )
+
+
+def _first(*values: Any) -> str:
+    return next((value for value in values if isinstance(value, str) and value.strip()), "")
+
+
+def _titled(handed: Sequence[Handed]) -> str:
+    more = f" and {len(handed) - 1} more" if len(handed) > 1 else ""
+    return f"{handed[0].uri}{more}"
+
+
+def _clean(text: str) -> str:
+    """As databases take it."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
