@@ -13,6 +13,7 @@ from windrow.queue.store import (
     GroupStore,
     LimitStore,
     PageStore,
+    RowStore,
     ScheduleStore,
 )
 from windrow.queue.usage import UsageStore
@@ -34,7 +35,7 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "BullMQ is not in the database of your rows, so there is no job.tx: write them before "
             f"the job is done, in a way that may be repeated, or {_ELSEWHERE}"
         ),
-        ("begin", "save_work", "fetch_rows"),
+        (*_verbs_of(RowStore), "begin", "save_work"),
     ),
     "groups": (
         f"BullMQ has no groups, and so no crawls and batches: {_ELSEWHERE}",
