@@ -21,10 +21,10 @@ from windrow.errors import MigrationFailed
 from windrow.queue.importing import ImportStore
 from windrow.queue.job import JobState
 from windrow.services.migration.migrating import (
-    drop_legacy,
-    migrate_legacy,
-    roll_back_legacy,
-    verify_legacy,
+    drop,
+    migrate,
+    roll_back,
+    verify,
 )
 
 
@@ -47,7 +47,7 @@ async def test_rows_of_variant_a_become_items_and_odd_ones_fail_with_the_reason_
     store_url: str, tmp_path: Path
 ) -> None:
     legacy = build(tmp_path / "a.db", "A")
-    report = await migrate_legacy(store_url, str(legacy))
+    report = await migrate(store_url, str(legacy))
     table = report.tables["ingestion_queue"]
     assert (table.rows, table.imported, table.spoilt, table.refused_count) == (5, 5, 2, 0)
     jobs = await jobs_of(store_url)
@@ -78,7 +78,7 @@ async def test_rows_of_variant_a_become_items_and_odd_ones_fail_with_the_reason_
 async def test_errors_come_from_messages_and_a_time_to_retry_is_kept_u11(
     store_url: str, tmp_path: Path, variant: str, state: JobState
 ) -> None:
-    await migrate_legacy(store_url, str(build(tmp_path / "b.db", variant)))
+    await migrate(store_url, str(build(tmp_path / "b.db", variant)))
     job = by_path(await jobs_of(store_url))["/b/one.py"]
     assert (job.state, job.attempts, job.max_attempts) == (state, 3, 4)
     assert [error.message for error in job.errors] == ["disk full"]
@@ -88,7 +88,7 @@ async def test_rows_with_a_status_are_what_they_were_and_begun_ones_wait_u11(
     store_url: str, tmp_path: Path
 ) -> None:
     legacy = build(tmp_path / "d.db", "D")
-    report = await migrate_legacy(store_url, str(legacy))
+    report = await migrate(store_url, str(legacy))
     jobs = by_path(await jobs_of(store_url))
     assert {path: job.state.value for path, job in jobs.items()} == {
         "/d/waiting.py": "ready",
@@ -97,7 +97,7 @@ async def test_rows_with_a_status_are_what_they_were_and_begun_ones_wait_u11(
     }
     assert jobs["/d/waiting.py"].id == "01234567-89ab-cdef-0123-456789abcdef"
     assert report.tables["ingestion_queue"].left == {"done already": 1}
-    again = await migrate_legacy(store_url, str(legacy), with_finished=True)
+    again = await migrate(store_url, str(legacy), with_finished=True)
     assert (again.tables["ingestion_queue"].imported, again.tables["ingestion_queue"].known) == (
         1,
         3,
@@ -107,7 +107,7 @@ async def test_rows_with_a_status_are_what_they_were_and_begun_ones_wait_u11(
 async def test_the_other_four_tables_and_dead_letters_come_too_u11(
     store_url: str, tmp_path: Path
 ) -> None:
-    report = await migrate_legacy(store_url, str(build(tmp_path / "o.db", "others")))
+    report = await migrate(store_url, str(build(tmp_path / "o.db", "others")))
     came = {name: (table.imported, table.left.total()) for name, table in report.tables.items()}
     assert came == {
         "content_ingestion_queue": (3, 1),
@@ -136,10 +136,10 @@ async def test_the_other_four_tables_and_dead_letters_come_too_u11(
 async def test_dry_run_says_the_same_and_writes_nothing_u11(store_url: str, tmp_path: Path) -> None:
     legacy = build(tmp_path / "d.db", "D", "others")
     before = dump(legacy)
-    forecast = await migrate_legacy(store_url, str(legacy), is_dry_run=True)
+    forecast = await migrate(store_url, str(legacy), is_dry_run=True)
     assert await jobs_of(store_url) == []
     assert dump(legacy) == before
-    report = await migrate_legacy(store_url, str(legacy))
+    report = await migrate(store_url, str(legacy))
     assert forecast.tables == report.tables
     assert "windrow_deprecated" in dump(legacy)
 
@@ -148,24 +148,24 @@ async def test_second_run_changes_nothing_even_when_jobs_have_run_and_gone_u11(
     store_url: str, tmp_path: Path
 ) -> None:
     legacy = build(tmp_path / "d.db", "D")
-    await migrate_legacy(store_url, str(legacy))
+    await migrate(store_url, str(legacy))
     async with Queue.open(store_url) as queue:
         for job in await queue.list(state="ready"):
             await queue.delete(job.id)
-    report = await migrate_legacy(store_url, str(legacy))
+    report = await migrate(store_url, str(legacy))
     assert (report.tables["ingestion_queue"].imported, report.tables["ingestion_queue"].known) == (
         0,
         3,
     )
     assert len(await jobs_of(store_url)) == 1
-    found = await verify_legacy(store_url, str(legacy))
+    found = await verify(store_url, str(legacy))
     assert found.is_good
     assert found.gone["ingestion_queue"] == 2
 
 
 async def test_two_at_once_bring_each_row_once_u11(store_url: str, tmp_path: Path) -> None:
     legacy = build_many(tmp_path / "many.db", 1200)
-    reports = await asyncio.gather(*(migrate_legacy(store_url, str(legacy)) for _ in range(2)))
+    reports = await asyncio.gather(*(migrate(store_url, str(legacy)) for _ in range(2)))
     tables = [report.tables["ingestion_queue"] for report in reports]
     assert sum(table.imported for table in tables) == 1200
     assert sum(table.known for table in tables) == 1200
@@ -178,7 +178,7 @@ async def test_rows_come_in_the_order_in_which_they_waited_u11(
 ) -> None:
     async with Queue.open(store_url) as queue:
         await queue.enqueue("first", {"file_path": "here before"}, queue="unified_queue")
-        await migrate_legacy(store_url, str(build_many(tmp_path / "many.db", 600)))
+        await migrate(store_url, str(build_many(tmp_path / "many.db", 600)))
         await queue.enqueue("last", {"file_path": "here after"}, queue="unified_queue")
         lease = await queue.claim(["unified_queue"], limit=700, seconds=30, worker="me")
         paths = [job.payload["file_path"] for job in lease.jobs]
@@ -189,16 +189,16 @@ async def test_verification_finds_what_is_missing_and_what_has_changed_u11(
     store_url: str, tmp_path: Path
 ) -> None:
     legacy = build(tmp_path / "a.db", "A")
-    assert (await verify_legacy(store_url, str(legacy))).problem_count == 5
-    await migrate_legacy(store_url, str(legacy))
-    assert (await verify_legacy(store_url, str(legacy))).is_good
+    assert (await verify(store_url, str(legacy))).problem_count == 5
+    await migrate(store_url, str(legacy))
+    assert (await verify(store_url, str(legacy))).is_good
     with closing(sqlite3.connect(legacy)) as db, db:
         db.execute("UPDATE ingestion_queue SET priority = 1 WHERE tenant_id = 't2'")
         db.execute(
             "INSERT INTO ingestion_queue (file_absolute_path, collection_name, operation)"
             " VALUES ('/new.py', 'projects', 'ingest')"
         )
-    found = await verify_legacy(store_url, str(legacy))
+    found = await verify(store_url, str(legacy))
     assert found.problems == {
         "ingestion_queue//文档/说明.md": "it has changed there since it came",
         "ingestion_queue//new.py": "it has not come",
@@ -210,10 +210,10 @@ async def test_tables_are_dropped_only_after_a_verification_u11(
 ) -> None:
     legacy = build(tmp_path / "a.db", "A")
     before = dump(legacy)
-    assert not (await drop_legacy(store_url, str(legacy))).is_good
+    assert not (await drop(store_url, str(legacy))).is_good
     assert dump(legacy) == before
-    await migrate_legacy(store_url, str(legacy))
-    assert (await drop_legacy(store_url, str(legacy))).is_good
+    await migrate(store_url, str(legacy))
+    assert (await drop(store_url, str(legacy))).is_good
     assert "ingestion_queue" not in dump(legacy)
 
 
@@ -222,17 +222,17 @@ async def test_rollback_takes_away_what_has_not_begun_and_leaves_the_tables_as_t
 ) -> None:
     legacy = build(tmp_path / "d.db", "D")
     before = dump(legacy)
-    await migrate_legacy(store_url, str(legacy))
+    await migrate(store_url, str(legacy))
     assert dump(legacy) != before
-    report = await roll_back_legacy(store_url, str(legacy))
+    report = await roll_back(store_url, str(legacy))
     assert (report.removed, report.kept_count) == (3, 0)
     assert await jobs_of(store_url) == []
     assert dump(legacy) == before
-    again = await migrate_legacy(store_url, str(legacy))
+    again = await migrate(store_url, str(legacy))
     assert again.tables["ingestion_queue"].imported == 3
     async with Queue.open(store_url) as queue:
         await queue.claim(["unified_queue"], limit=1, seconds=30, worker="me")
-    report = await roll_back_legacy(store_url, str(legacy))
+    report = await roll_back(store_url, str(legacy))
     assert (report.removed, report.kept_count) == (2, 1)
     assert list(report.kept.values()) == ["it has begun, and is active"]
 
@@ -240,7 +240,7 @@ async def test_rollback_takes_away_what_has_not_begun_and_leaves_the_tables_as_t
 async def test_what_came_is_done_by_a_worker_as_any_item_u11(
     store_url: str, tmp_path: Path
 ) -> None:
-    await migrate_legacy(store_url, str(build(tmp_path / "d.db", "D")))
+    await migrate(store_url, str(build(tmp_path / "d.db", "D")))
     seen: list[str] = []
 
     @handler("file.ingest", queue="unified_queue")
@@ -263,7 +263,7 @@ async def test_what_cannot_be_read_is_said_and_nothing_is_written(
         ("empty.db", "none of the tables"),
     ):
         with pytest.raises(MigrationFailed, match=message):
-            await migrate_legacy(store_url, str(tmp_path / name))
+            await migrate(store_url, str(tmp_path / name))
     assert await jobs_of(store_url) == []
 
 
@@ -278,7 +278,7 @@ async def test_killed_in_the_middle_it_goes_on_where_it_was_u11(
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     async with Queue.open(store_url) as queue:
         store = cast(ImportStore, queue.store)
-        origin = f"sqlite:{legacy.resolve()}"
+        origin = f"legacy sqlite:{legacy.resolve()}"
         async with asyncio.timeout(60):
             while not await store.list_imported(origin, "", 1):
                 await asyncio.sleep(0.005)
@@ -286,8 +286,8 @@ async def test_killed_in_the_middle_it_goes_on_where_it_was_u11(
         process.wait()
         came = sum((await queue.counts("unified_queue")).values())
         assert came % 500 == 0
-        report = await migrate_legacy(store_url, str(legacy))
+        report = await migrate(store_url, str(legacy))
         table = report.tables["ingestion_queue"]
         assert (table.imported, table.known) == (6000 - came, came)
         assert sum((await queue.counts("unified_queue")).values()) == 6000
-    assert (await verify_legacy(store_url, str(legacy))).is_good
+    assert (await verify(store_url, str(legacy))).is_good

@@ -17,10 +17,10 @@ from tests.migration.test_legacy import jobs_of
 from windrow import Queue
 from windrow.queue.job import JobState
 from windrow.services.migration.migrating import (
-    drop_legacy,
-    migrate_legacy,
-    roll_back_legacy,
-    verify_legacy,
+    drop,
+    migrate,
+    roll_back,
+    verify,
 )
 
 GROUP = "11111111-1111-4111-8111-111111111111"
@@ -104,7 +104,7 @@ async def test_tables_of_three_other_documents_come_from_postgres(
 ) -> None:
     url, db = old
     await db.execute(TABLES)
-    report = await migrate_legacy(store_url, url)
+    report = await migrate(store_url, url)
     assert {name: table.imported for name, table in report.tables.items()} == {
         "crawl_jobs": 3,
         "processing_jobs": 1,
@@ -127,10 +127,10 @@ async def test_tables_of_three_other_documents_come_from_postgres(
     assert crawls["https://c.example"].errors[0].message == "timed out"
     [call] = [job for job in jobs if job.queue == "processing_jobs"]
     assert (call.kind, call.attempts, call.state) == ("transcribe_poll", 2, JobState.READY)
-    assert (await verify_legacy(store_url, url)).is_good
+    assert (await verify(store_url, url)).is_good
     comment = "SELECT obj_description('unified_queue'::regclass)"
     assert "Deprecated" in await db.fetchval(comment)
-    assert (await roll_back_legacy(store_url, url)).removed == 7
+    assert (await roll_back(store_url, url)).removed == 7
     assert await db.fetchval(comment) is None
     assert await jobs_of(store_url) == []
 
@@ -140,7 +140,7 @@ async def test_crawl_of_nuq_comes_whole_and_ends_here_n10(
 ) -> None:
     url, db = old
     await db.execute(NUQ)
-    report = await migrate_legacy(store_url, url)
+    report = await migrate(store_url, url)
     assert {name: table.imported for name, table in report.tables.items()} == {
         "nuq.group_crawl": 5,  # the group and its four pages
         "nuq.queue_crawl_finished": 0,
@@ -157,8 +157,8 @@ async def test_crawl_of_nuq_comes_whole_and_ends_here_n10(
             await lease.complete(job, {"markdown": "# New"})
         finished = await queue.list(queue="nuq.queue_crawl_finished")
         assert [job.unique for job in finished] == [f"nuq.group_crawl/{GROUP}"]
-    assert (await migrate_legacy(store_url, url)).tables["nuq.group_crawl"].imported == 0
-    whole = await migrate_legacy(store_url, url, with_finished=True)
+    assert (await migrate(store_url, url)).tables["nuq.group_crawl"].imported == 0
+    whole = await migrate(store_url, url, with_finished=True)
     assert whole.tables["nuq.group_crawl"].imported == 2
     async with Queue.open(store_url) as queue:
         assert (await queue.group(ENDED)).counts == {JobState.COMPLETED: 1}
@@ -176,7 +176,7 @@ async def test_messages_of_pgmq_keep_their_times_and_archives_come_when_asked_p1
         SELECT pgmq.send('scrape_jobs', '{"n": 3}');
         SELECT pgmq.archive('scrape_jobs', 3);
     """)
-    report = await migrate_legacy(store_url, url)
+    report = await migrate(store_url, url)
     assert report.tables["pgmq.q_scrape_jobs"].imported == 2
     assert report.tables["pgmq.a_scrape_jobs"].left == {"done already": 1}
     jobs = {job.payload["n"]: job for job in await jobs_of(store_url)}
@@ -186,10 +186,10 @@ async def test_messages_of_pgmq_keep_their_times_and_archives_come_when_asked_p1
         "scrape_jobs",
     )
     assert jobs[2].state is JobState.SCHEDULED
-    await migrate_legacy(store_url, url, with_finished=True)
+    await migrate(store_url, url, with_finished=True)
     jobs = {job.payload["n"]: job for job in await jobs_of(store_url)}
     assert jobs[3].state is JobState.COMPLETED
-    assert (await drop_legacy(store_url, url, with_finished=True)).is_good
+    assert (await drop(store_url, url, with_finished=True)).is_good
     assert await db.fetchval("SELECT to_regclass('pgmq.q_scrape_jobs')") is None
 
 
@@ -210,7 +210,7 @@ async def test_crawls_of_an_export_begin_again_as_sources_a6(
         "p5": {"status": "crawling", "url": "nowhere"},
     }
     export.write_text(json.dumps({"operations": operations}))
-    report = await migrate_legacy(store_url, str(export))
+    report = await migrate(store_url, str(export))
     table = report.tables["operations"]
     assert (table.rows, table.imported, table.spoilt) == (5, 3, 1)
     async with Queue.open(store_url) as queue:
@@ -225,5 +225,5 @@ async def test_crawls_of_an_export_begin_again_as_sources_a6(
         ("web.crawl", "failed"),
         ("web.crawl", "ready"),
     ]
-    again = await migrate_legacy(store_url, str(export))
+    again = await migrate(store_url, str(export))
     assert (again.tables["operations"].imported, again.tables["operations"].known) == (0, 3)

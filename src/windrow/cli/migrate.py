@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
 import typer
 
 from windrow.cli.output import DatabaseOption, JsonOption, print_json, print_table, run
-from windrow.services.migration.migrating import (
-    MigrationReport,
-    Rollback,
-    Verification,
-    drop_legacy,
-    migrate_legacy,
-    roll_back_legacy,
-    verify_legacy,
-)
+from windrow.services.migration import migrating
+from windrow.services.migration.migrating import MigrationReport, Rollback, Verification
+from windrow.services.migration.readings import System
 from windrow.settings import load_settings
 
 app = typer.Typer(help="Bring in work that other queues hold.", no_args_is_help=True)
 
 UNREADABLE = 2
+
+
+FromOption = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="PATH|URL",
+        help="A SQLite file, a JSON export, postgresql://… or redis://…, as the system has it.",
+    ),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would come.")]
+VerifyOption = Annotated[
+    bool, typer.Option("--verify", help="Compare: 0 all is here, 1 not, 2 it cannot be told.")
+]
+RollbackOption = Annotated[
+    bool, typer.Option("--rollback", help="Remove what came and has not begun.")
+]
+DropOption = Annotated[
+    bool, typer.Option("--drop", help="Drop what is there, if --verify finds all of it here.")
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Also what is done there.")]
 
 
 @app.callback()
@@ -31,27 +47,12 @@ def root() -> None:
 
 @app.command()
 def legacy(
-    place: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="PATH|URL",
-            help="A SQLite file, a Postgres database, or a JSON export.",
-        ),
-    ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would come.")] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Compare: 0 all is here, 1 not, 2 it cannot be told.")
-    ] = False,
-    rollback: Annotated[
-        bool, typer.Option("--rollback", help="Remove what came and has not begun.")
-    ] = False,
-    drop: Annotated[
-        bool, typer.Option("--drop", help="Drop the tables there, if --verify finds all here.")
-    ] = False,
-    with_finished: Annotated[
-        bool, typer.Option("--all", help="Also what is done there: archives, finished crawls.")
-    ] = False,
+    place: FromOption,
+    dry_run: DryRunOption = False,
+    verify: VerifyOption = False,
+    rollback: RollbackOption = False,
+    drop: DropOption = False,
+    with_finished: AllOption = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -59,21 +60,83 @@ def legacy(
     processing_jobs, nuq, pgmq, an export of Archon. May be repeated, and run twice at once.
 
     Exit code 1 when something did not come."""
-    if sum([dry_run, verify, rollback, drop]) > 1:
+    steps = _Steps(dry_run, verify, rollback, drop, with_finished)
+    _move("legacy", place, steps, database, as_json)
+
+
+@app.command()
+def celery(
+    place: FromOption,
+    dry_run: DryRunOption = False,
+    verify: VerifyOption = False,
+    rollback: RollbackOption = False,
+    drop: DropOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Move waiting tasks of Celery on Redis here; stop its workers first."""
+    _move("celery", place, _Steps(dry_run, verify, rollback, drop), database, as_json)
+
+
+@app.command()
+def rq(
+    place: FromOption,
+    dry_run: DryRunOption = False,
+    verify: VerifyOption = False,
+    rollback: RollbackOption = False,
+    drop: DropOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Move waiting, scheduled and failed jobs of RQ here; stop its workers first."""
+    _move("rq", place, _Steps(dry_run, verify, rollback, drop), database, as_json)
+
+
+@app.command()
+def procrastinate(
+    place: FromOption,
+    dry_run: DryRunOption = False,
+    verify: VerifyOption = False,
+    rollback: RollbackOption = False,
+    drop: DropOption = False,
+    with_finished: AllOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Move the jobs of Procrastinate here; stop its workers first."""
+    steps = _Steps(dry_run, verify, rollback, drop, with_finished)
+    _move("procrastinate", place, steps, database, as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    is_dry_run: bool
+    is_verifying: bool
+    is_rolling_back: bool
+    is_dropping: bool
+    with_finished: bool = False
+
+
+def _move(system: System, place: str, steps: _Steps, database: str | None, as_json: bool) -> None:
+    chosen = (steps.is_dry_run, steps.is_verifying, steps.is_rolling_back, steps.is_dropping)
+    if sum(chosen) > 1:
         raise typer.BadParameter("choose one of --dry-run, --verify, --rollback and --drop")
     url = load_settings({"database_url": database}).database_url
-    if verify or drop:
-        check = drop_legacy if drop else verify_legacy
-        found = run(check(url, place, with_finished=with_finished), failed=UNREADABLE)
-        _show_verification(found, as_json, is_drop=drop)
-    elif rollback:
-        _show_rollback(run(roll_back_legacy(url, place)), as_json)
+    finished = steps.with_finished
+    if steps.is_verifying or steps.is_dropping:
+        check = migrating.drop if steps.is_dropping else migrating.verify
+        found = run(check(url, place, system=system, with_finished=finished), failed=UNREADABLE)
+        _show_verification(found, as_json, is_drop=steps.is_dropping)
+    elif steps.is_rolling_back:
+        _show_rollback(run(migrating.roll_back(url, place, system=system)), as_json)
     else:
-        report = run(migrate_legacy(url, place, is_dry_run=dry_run, with_finished=with_finished))
-        _show_report(report, as_json)
+        work = migrating.migrate(
+            url, place, system=system, is_dry_run=steps.is_dry_run, with_finished=finished
+        )
+        _show_report(run(work), system, as_json)
 
 
-def _show_report(report: MigrationReport, as_json: bool) -> None:
+def _show_report(report: MigrationReport, system: System, as_json: bool) -> None:
     if as_json:
         print_json({"is_over": report.is_over, **msgspec.to_builtins(report)})
     else:
@@ -100,7 +163,7 @@ def _show_report(report: MigrationReport, as_json: bool) -> None:
         if any(table.spoilt for table in report.tables.values()):
             print("spoilt: failed jobs of the queue migrated; `windrow jobs list --queue migrated`")
         if not report.is_dry_run and report.is_over:
-            print(f"now: windrow migrate legacy --from {report.origin} --verify")
+            print(f"now: windrow migrate {system} --from {report.origin} --verify")
     if not report.is_over:
         raise typer.Exit(1)
 

@@ -20,7 +20,7 @@ from windrow.services.database import without_password
 from windrow.services.migration import nuq
 from windrow.services.migration.arriving import Context, Left, Reading, checksum
 from windrow.services.migration.origins import Origin, Row, Table
-from windrow.services.migration.readings import choose, open_origin
+from windrow.services.migration.readings import System, choose, open_origin
 
 MOST_NAMED: Final = 20
 MESSAGES: Final = "messages"  # of the ingestion tables: what went wrong, by number
@@ -78,53 +78,66 @@ class Rollback:
     kept_count: int = 0
 
 
-async def migrate_legacy(
-    url: str, place: str, *, is_dry_run: bool = False, with_finished: bool = False
+async def migrate(
+    url: str,
+    place: str,
+    *,
+    system: System = "legacy",
+    is_dry_run: bool = False,
+    with_finished: bool = False,
 ) -> MigrationReport:
     """Move what waits, what somebody was at, and what has failed; with `with_finished` all."""
     async with _both(url, place, is_writing=not is_dry_run) as (store, origin):
         report = MigrationReport(place_name(place), without_password(url), is_dry_run)
-        tables = []
-        async for table, arrivals in _arrivals(origin, with_finished, report, store):
+        noted = _noted(system, origin)
+        async for table, arrivals in _arrivals(origin, report, store, system, with_finished):
             counts = report.tables[table]
-            tables.append(table)
             if is_dry_run:
-                await _forecast(store, origin.name, arrivals, counts)
+                await _forecast(store, noted, arrivals, counts)
             else:
-                await _take_in(store, origin.name, arrivals, counts)
+                await _take_in(store, noted, arrivals, counts)
         if not is_dry_run and report.is_over:
             await origin.mark(sorted(report.tables), is_deprecated=True)
         return report
 
 
-async def verify_legacy(url: str, place: str, *, with_finished: bool = False) -> Verification:
+async def verify(
+    url: str, place: str, *, system: System = "legacy", with_finished: bool = False
+) -> Verification:
     """Compare each row that should have come with what is noted of it, and with its job."""
     async with _both(url, place, is_writing=False) as (store, origin):
-        return await _verify(store, origin, url, place, with_finished)
+        return await _verify(store, origin, url, place, system, with_finished)
 
 
-async def drop_legacy(url: str, place: str, *, with_finished: bool = False) -> Verification:
+async def drop(
+    url: str, place: str, *, system: System = "legacy", with_finished: bool = False
+) -> Verification:
     """Drop the tables, if all of their work has come; else nothing is done."""
     async with _both(url, place, is_writing=False) as (store, origin):
-        found = await _verify(store, origin, url, place, with_finished)
+        found = await _verify(store, origin, url, place, system, with_finished)
         if found.is_good:
             await origin.drop(sorted(found.rows))
         return found
 
 
-async def roll_back_legacy(url: str, place: str) -> Rollback:
+async def roll_back(url: str, place: str, *, system: System = "legacy") -> Rollback:
     """Remove the jobs that came from there and have not begun. The tables there are as they were,
     and are no longer called deprecated."""
     async with _both(url, place, is_writing=False) as (store, origin):
         report = Rollback(place_name(place), without_password(url))
         after = ""
-        while notes := await store.list_imported(origin.name, after, _PAGE):
+        while notes := await store.list_imported(_noted(system, origin), after, _PAGE):
             after = notes[-1].key
-            await _remove(store, origin.name, notes, report)
+            await _remove(store, _noted(system, origin), notes, report)
         if not report.kept_count:
-            names = [table.name for table, _ in choose(await origin.list_tables())]
+            names = [table.name for table, _ in choose(await origin.list_tables(), system)]
             await origin.mark(names, is_deprecated=False)
         return report
+
+
+def _noted(system: System, origin: Origin) -> str:
+    """Under which name it is noted what came from there: two systems may share a database."""
+    return f"{system} {origin.name}"
 
 
 def place_name(place: str) -> str:
@@ -150,16 +163,20 @@ async def _both(
 
 
 async def _arrivals(
-    origin: Origin, with_finished: bool, report: MigrationReport, store: ImportStore | None
+    origin: Origin,
+    report: MigrationReport,
+    store: ImportStore | None,
+    system: System,
+    with_finished: bool,
 ) -> AsyncIterator[tuple[str, list[Arrival]]]:
     """What is to come, table by table, in batches; the report counts what is not."""
     found = await origin.list_tables()
-    chosen = choose(found)
+    chosen = choose(found, system)
     if not chosen:
         raise MigrationFailed(f"{report.origin} has none of the tables that can be moved")
     context = Context(origin.name, datetime.now(UTC), with_finished)
     context.messages = await _messages(origin, found)
-    groups = await _groups(origin, found, with_finished)
+    groups = await _groups(origin, found, with_finished) if system == "legacy" else {}
     for table, reading in chosen:
         counts = report.tables.setdefault(table.name, TableReport())
         context.table = table.name
@@ -265,14 +282,20 @@ async def _forecast(
 
 
 async def _verify(
-    store: ImportStore, origin: Origin, url: str, place: str, with_finished: bool
+    store: ImportStore,
+    origin: Origin,
+    url: str,
+    place: str,
+    system: System,
+    with_finished: bool,
 ) -> Verification:
     found = Verification(place_name(place), without_password(url))
     report = MigrationReport(found.origin, found.target, is_dry_run=True)
-    async for table, arrivals in _arrivals(origin, with_finished, report, None):
+    name = _noted(system, origin)
+    async for table, arrivals in _arrivals(origin, report, None, system, with_finished):
         noted = {
             note.key: note
-            for note in await store.find_imported(origin.name, [one.key for one in arrivals])
+            for note in await store.find_imported(name, [one.key for one in arrivals])
         }
         jobs = await store.get_jobs([note.job_id for note in noted.values() if note.job_id])
         for one in arrivals:
