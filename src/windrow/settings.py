@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import textwrap
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -154,6 +156,19 @@ def load_settings(
     settings = _override(settings, _from_environment(environment or os.environ), "environment")
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     return _override(settings, given, "flags")
+
+
+def describe_settings() -> str:
+    """A `windrow.toml` that says of each setting what it is, and leaves it as it is."""
+    lines = [
+        "# Settings of Windrow. What is commented out is as it says here by default.",
+        f"# {PREFIX}<NAME> in the environment comes before this file, flags come before both.",
+    ]
+    for item in fields(Settings):
+        doc = textwrap.wrap(item.metadata["doc"], 96)
+        value = json.dumps(item.default)  # of a text, number or truth TOML has the same form
+        lines += ["", *(f"# {line}" for line in doc), f"#{item.name} = {value}"]
+    return "\n".join(lines) + "\n"
 
 
 def data_folder(settings: Settings) -> Path:

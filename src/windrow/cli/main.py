@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -15,12 +16,14 @@ from windrow.cli import (
     doctor,
     events,
     groups,
+    init,
     jobs,
     keys,
     knowledge,
     limits,
     mcp,
     migrate,
+    output,
     queues,
     schedules,
     search,
@@ -58,6 +61,7 @@ app.command("bench", context_settings=bench.CONTEXT)(bench.bench)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("events")(events.events)
+app.command("init")(init.init)
 app.command("mcp")(mcp.mcp)
 app.command("search")(search.search)
 app.command("serve")(serve.serve)
@@ -68,11 +72,24 @@ app.command("worker")(worker.worker)
 @app.callback(invoke_without_command=True)
 def root(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Print where an error came from, not only what it is.")
+    ] = False,
 ) -> None:
+    output.show_traces(debug)
     if version:
         print(f"windrow {__version__}")
         raise typer.Exit
 
 
 def main() -> None:
-    app()
+    """What nobody foresaw is one line too, and says how to see more."""
+    try:
+        app()
+    except Exception as error:
+        if output.shows_traces():
+            raise
+        what = f"{type(error).__name__}: {error}".rstrip(": ")
+        sys.exit(
+            output.give_up(f"{what}\nhint: windrow --debug … shows where it came from").exit_code
+        )

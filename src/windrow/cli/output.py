@@ -41,6 +41,8 @@ SHORT_ID = 18  # of an id: the time it was made, to a quarter of a microsecond
 FAILED = 1
 MISUSED = 2
 
+_debugging = [False]
+
 STATE_STYLES = {
     JobState.READY: "cyan",
     JobState.ACTIVE: "green",
@@ -87,9 +89,20 @@ def run(
         with asyncio.Runner(loop_factory=loop) as runner:
             return runner.run(work)
     except WindrowError as error:
+        if shows_traces():
+            raise
         misuse = ConfigError | InvalidOptions | InvalidSearch
         code = MISUSED if isinstance(error, misuse) else FAILED
         raise give_up(str(error), code if failed is None else failed) from error
+
+
+def show_traces(is_wanted: bool) -> None:
+    """Whether errors are raised as they are, for whoever looks for their cause."""
+    _debugging[:] = [is_wanted]
+
+
+def shows_traces() -> bool:
+    return _debugging[0]
 
 
 def give_up(why: str, code: int = FAILED) -> typer.Exit:
