@@ -57,6 +57,7 @@ def cut(text: str, language: str) -> list[Piece]:
 class Place:
     space: Space
     model: str
+    is_whole: bool = False
 
 
 class Library:

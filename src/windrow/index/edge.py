@@ -24,17 +24,17 @@ from windrow.index.globs import fits, literal_prefix
 from windrow.index.home import (
     MOST_FETCHED,
     Filter,
+    Fused,
     Hit,
     Labels,
     Point,
     Query,
     Space,
     floats,
-    fuse,
+    fuse_ids,
     hit_of,
     label_payload,
     lean_payload_of,
-    ranked,
 )
 
 if TYPE_CHECKING:
@@ -187,25 +187,34 @@ class EdgeIndex:
         await asyncio.to_thread(shard.update, change)
 
     def _search(self, shard: qdrant_edge.EdgeShard, query: Query) -> list[Hit]:
-        """Both rankings in one pass over the segments; more of each if a glob leaves too few."""
+        """More of each ranking is asked for if a glob leaves too few. What is kept with a chunk is
+        read for the best ones only: for all of both rankings it takes longer than to find them."""
         glob = query.filter.path
         limit = query.limit if glob is None else 4 * query.limit
         while True:
             rankings = self._rankings(shard, query, limit)
-            is_all = all(len(hits) < limit for hits in rankings.values())
-            if glob is not None:
-                rankings = {
-                    name: [hit for hit in hits if fits(glob, hit.labels.uri)]
-                    for name, hits in rankings.items()
-                }
-            fused = fuse({name: ranked(name, hits) for name, hits in rankings.items()}, query.limit)
+            is_all = all(len(found) < limit for found in rankings.values())
+            fused = fuse_ids(
+                {
+                    name: [(str(one.id), one.score) for one in found if _fits(glob, one)]
+                    for name, found in rankings.items()
+                },
+                query.limit,
+            )
             if is_all or glob is None or len(fused) >= query.limit or limit >= MOST_FETCHED:
-                return fused
+                return self._hits(shard, fused)
             limit = min(8 * limit, MOST_FETCHED)
+
+    def _hits(self, shard: qdrant_edge.EdgeShard, fused: Sequence[Fused]) -> list[Hit]:
+        found = shard.retrieve([one.id for one in fused], True, False) if fused else []
+        kept = {str(one.id): one.payload or {} for one in found}
+        # One that was removed between the two calls is not there any more.
+        return [hit_of(*one, kept[one.id]) for one in fused if one.id in kept]
 
     def _rankings(
         self, shard: qdrant_edge.EdgeShard, query: Query, limit: int
-    ) -> dict[str, list[Hit]]:
+    ) -> dict[str, list[Any]]:
+        """Points with scores, of both rankings in one pass over the segments."""
         edge = self._edge
         exact = query.text if query.mode == "exact" else None
         nearest: dict[str, Any] = {}
@@ -215,21 +224,17 @@ class EdgeIndex:
             )
         if query.mode in ("hybrid", "keyword"):
             nearest["keyword"] = edge.Query.Nearest(self._bm25.embed_query(query.text), using=WORDS)
-        meant = self._filter(query.filter, exact)
-        params = edge.SearchParams(
-            quantization=edge.QuantizationSearchParams(rescore=True, oversampling=OVERSAMPLING)
-        )
-        requests = [
-            edge.QueryRequest(
-                limit=limit, query=one, with_payload=True, filter=meant, params=params
-            )
-            for one in nearest.values()
-        ]
-        answers = shard.query_batch(edge.QueryBatchRequest(requests))
-        return {
-            name: [hit_of(str(one.id), one.score, one.payload or {}) for one in found]
-            for name, found in zip(nearest, answers, strict=True)
+        given = {
+            "limit": limit,
+            "filter": self._filter(query.filter, exact),
+            "params": edge.SearchParams(
+                quantization=edge.QuantizationSearchParams(rescore=True, oversampling=OVERSAMPLING)
+            ),
+            "with_payload": False if query.filter.path is None else ["uri"],
         }
+        requests = [edge.QueryRequest(query=one, **given) for one in nearest.values()]
+        answers = shard.query_batch(edge.QueryBatchRequest(requests))
+        return dict(zip(nearest, answers, strict=True))
 
     def _filter(self, filter: Filter, exact: str | None = None) -> Any:
         edge = self._edge
@@ -259,3 +264,7 @@ class EdgeIndex:
         [*each] = values
         match = self._edge.MatchValue(each[0]) if len(each) == 1 else self._edge.MatchAny(each)
         return self._edge.FieldCondition(key, match=match)
+
+
+def _fits(glob: str | None, point: Any) -> bool:
+    return glob is None or fits(glob, point.payload["uri"])

@@ -9,9 +9,11 @@ suite on each: `edge` (embedded, one process), `qdrant` (a server), `pgvector` (
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, NamedTuple, Protocol, get_args
+
+import msgspec
 
 Mode = Literal["hybrid", "semantic", "keyword", "exact"]
 MODES: Final[tuple[str, ...]] = get_args(Mode)
@@ -28,8 +30,8 @@ class Space:
     dimension: int
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+# Structs, where others are dataclasses: a search makes dozens of each, a batch hundreds.
+class Labels(msgspec.Struct, frozen=True):
     """What chunks of a content are filtered by."""
 
     collection: str
@@ -43,8 +45,7 @@ class Labels:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """A chunk: `start` and `end` say where in the content's text it stands."""
 
     content: str
@@ -90,8 +91,7 @@ class Query:
     filter: Filter = field(default_factory=Filter)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True):
     """A chunk that was found, and its place in each ranking, from 1 on."""
 
     id: str
@@ -155,27 +155,35 @@ def floats(vector: Sequence[float]) -> list[float]:
     return list(vector) if to_list is None else to_list()
 
 
-def fuse(rankings: Mapping[str, Sequence[Hit]], limit: int) -> list[Hit]:
-    """One ranking from several, by reciprocal ranks. One alone keeps its own scores."""
+class Fused(NamedTuple):
+    id: str
+    score: float
+    ranks: dict[str, int]  # its place in each ranking that it was in
+
+
+def fuse_ids(rankings: Mapping[str, Sequence[tuple[str, float]]], limit: int) -> list[Fused]:
+    """One ranking from several, of ids and scores, by reciprocal ranks. One alone keeps its own
+    scores."""
     if len(rankings) == 1:
-        [hits] = rankings.values()
-        return list(hits[:limit])
+        [(name, found)] = rankings.items()
+        return [Fused(*one, {name: rank}) for rank, one in enumerate(found[:limit], 1)]
     scores: dict[str, float] = {}
     ranks: dict[str, dict[str, int]] = {}
-    found: dict[str, Hit] = {}
-    for name, hits in rankings.items():
+    for name, found in rankings.items():
         weight = WEIGHTS[name]
-        for rank, hit in enumerate(hits, 1):
-            scores[hit.id] = scores.get(hit.id, 0.0) + weight / (RRF_K + rank)
-            ranks.setdefault(hit.id, {})[name] = rank
-            found[hit.id] = hit
+        for rank, (id, _) in enumerate(found, 1):
+            scores[id] = scores.get(id, 0.0) + weight / (RRF_K + rank)
+            ranks.setdefault(id, {})[name] = rank
     # Ties in a fixed order, so that the same question has the same answer.
     best = sorted(scores, key=lambda one: (-scores[one], one))[:limit]
-    return [_with(found[one], scores[one], ranks[one]) for one in best]
+    return [Fused(one, scores[one], ranks[one]) for one in best]
 
 
-def ranked(name: str, hits: Iterable[Hit]) -> list[Hit]:
-    return [_with(hit, hit.score, {name: rank}) for rank, hit in enumerate(hits, 1)]
+def fuse(rankings: Mapping[str, Sequence[Hit]], limit: int) -> list[Hit]:
+    """The same of hits."""
+    ids = {name: [(hit.id, hit.score) for hit in hits] for name, hits in rankings.items()}
+    hits = {hit.id: hit for found in rankings.values() for hit in found}
+    return [_with(hits[one.id], one.score, one.ranks) for one in fuse_ids(ids, limit)]
 
 
 def payload_of(point: Point) -> dict[str, Any]:
@@ -213,12 +221,12 @@ def label_payload(labels: Labels) -> dict[str, Any]:
     }
 
 
-def hit_of(id: str, score: float, payload: Mapping[str, Any]) -> Hit:
+def hit_of(id: str, score: float, ranks: Mapping[str, int], payload: Mapping[str, Any]) -> Hit:
     return Hit(
         id=id,
         content=payload["content"],
         score=score,
-        ranks={},
+        ranks=ranks,
         text=payload["text"],
         headings=tuple(payload.get("headings", ())),
         start=payload["start"],
@@ -238,7 +246,6 @@ def hit_of(id: str, score: float, payload: Mapping[str, Any]) -> Hit:
 
 
 def _with(hit: Hit, score: float, ranks: Mapping[str, int]) -> Hit:
-    # Not dataclasses.replace: this is done for each of hundreds in every search.
     return Hit(
         hit.id,
         hit.content,

@@ -29,7 +29,6 @@ from windrow.index.home import (
     hit_of,
     label_payload,
     payload_of,
-    ranked,
 )
 
 if TYPE_CHECKING:
@@ -136,8 +135,7 @@ class PgvectorIndex:
             if query.limit <= 0 or not await self._is_there(connection, space):
                 return []
             rankings = {
-                name: ranked(name, await self._ranking(connection, space, query, name))
-                for name in _ways(query)
+                name: await self._ranking(connection, space, query, name) for name in _ways(query)
             }
         return fuse(rankings, query.limit)
 
@@ -242,7 +240,7 @@ class PgvectorIndex:
             f"ORDER BY {order} LIMIT {int(query.limit)}",
             *values,
         )
-        return [hit_of(str(row["id"]), row["score"], _plain(row)) for row in rows]
+        return [hit_of(str(row["id"]), row["score"], {}, _plain(row)) for row in rows]
 
 
 def split_identifiers(text: str) -> str:

@@ -27,7 +27,6 @@ from windrow.index.home import (
     hit_of,
     label_payload,
     payload_of,
-    ranked,
 )
 
 if TYPE_CHECKING:
@@ -185,7 +184,7 @@ class QdrantIndex:
                     name: [hit for hit in hits if fits(glob, hit.labels.uri)]
                     for name, hits in rankings.items()
                 }
-            fused = fuse({name: ranked(name, hits) for name, hits in rankings.items()}, query.limit)
+            fused = fuse(rankings, query.limit)
             if is_all or glob is None or len(fused) >= query.limit or limit >= MOST_FETCHED:
                 return fused
             limit = min(8 * limit, MOST_FETCHED)
@@ -209,7 +208,7 @@ class QdrantIndex:
         ]
         answers = await self._client.query_batch_points(_name(space), requests)
         return {
-            name: [hit_of(str(one.id), one.score, one.payload or {}) for one in found.points]
+            name: [hit_of(str(one.id), one.score, {}, one.payload or {}) for one in found.points]
             for name, found in zip(asked, answers, strict=True)
         }
 

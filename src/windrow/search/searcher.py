@@ -8,8 +8,9 @@ too few are left.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -61,6 +62,10 @@ class Place(Protocol):
     def space(self) -> Space: ...
     @property
     def model(self) -> str: ...
+    @property
+    def is_whole(self) -> bool:
+        """Whether all collections in it are asked for: then the index need not pick them out."""
+        ...
 
 
 # The spaces that the collections asked for are in.
@@ -99,7 +104,7 @@ class Searcher:
             if mode != request.mode:
                 warning = NO_MODEL
             if mode is not None:
-                found += await self._search(request, place.space, mode, vector, wanted)
+                found += await self._search(request, place, mode, vector, wanted)
         found.sort(key=lambda one: -one.score)
         if reranks and self._rerank is not None:
             found = list(await self._rerank(request.query, found[:wanted]))
@@ -127,29 +132,38 @@ class Searcher:
     async def _search(
         self,
         request: SearchRequest,
-        space: Space,
+        place: Place,
         mode: Mode,
         vector: Sequence[float],
         wanted: int,
     ) -> list[Found]:
         asked = wanted * MORE
+        meant = request.filter()
+        if place.is_whole:
+            meant = replace(meant, collections=())
         while True:
-            query = Query(request.query, vector, mode, asked, request.filter())
-            hits = await self._index.search(space, query)
+            query = Query(request.query, vector, mode, asked, meant)
+            hits = await self._index.search(place.space, query)
             found = await self._shown(request, hits, wanted)
             if len(found) >= wanted or len(hits) < asked or asked >= MOST_ASKED:
                 return found
             asked = min(asked * 4, MOST_ASKED)
 
     async def _shown(self, request: SearchRequest, hits: Sequence[Hit], wanted: int) -> list[Found]:
-        """Those that documents name now, of each document the best ones."""
-        contents = list(dict.fromkeys(hit.content for hit in hits))
+        """Those that documents name now, of each document the best ones. Documents are looked up
+        for as many contents as are wanted, and for more only if some of these are not shown."""
         named: defaultdict[str, list[Document]] = defaultdict(list)
-        for one in await self._find_named(contents, request.tenant) if contents else ():
-            named[one.content or ""].append(one)
-        shown: defaultdict[str, int] = defaultdict(int)
+        contents = list(dict.fromkeys(hit.content for hit in hits))
+        shown: Counter[str] = Counter()
         found: list[Found] = []
+        looked_up: set[str] = set()
         for hit in hits:
+            if hit.content not in looked_up:
+                place = contents.index(hit.content)
+                some = contents[place : place + wanted]
+                looked_up.update(some)
+                for one in await self._find_named(some, request.tenant):
+                    named[one.content or ""].append(one)
             document = _best(named[hit.content], request)
             if document is None or shown[document.id] >= request.per_document:
                 continue

@@ -136,6 +136,7 @@ class Embedders:
 class SearchedSpace:
     space: Space
     model: str
+    is_whole: bool
 
 
 def cut(text: str, language: str) -> Sequence[Chunk]:
@@ -149,7 +150,13 @@ def make_searcher(queue: Queue, index: Index, embedders: Embedders) -> Searcher:
     async def find_places(tenant: str | None, names: tuple[str, ...]) -> Sequence[SearchedSpace]:
         found = await queue.store.list_collections(tenant)
         wanted = [one for one in found if not names or one.name in names]
-        places = {space_of(one).name: SearchedSpace(space_of(one), one.embedder) for one in wanted}
+        others = {space_of(one).name for one in found if names and one.name not in names}
+        places = {}
+        for one in wanted:
+            space = space_of(one)
+            # Of the collections of other tenants in it nothing is known if one tenant asks.
+            is_whole = tenant is None and space.name not in others
+            places[space.name] = SearchedSpace(space, one.embedder, is_whole)
         return list(places.values())
 
     return Searcher(index, find_places, queue.store.find_named, embedders.find)

@@ -21,7 +21,7 @@ def test_what_a_lean_payload_leaves_out_is_read_as_empty() -> None:
     payload = lean_payload_of(point)
 
     assert payload.keys().isdisjoint({"branches", "tags", "headings", "date"})
-    hit = hit_of(point.id, 0.5, payload)
+    hit = hit_of(point.id, 0.5, {}, payload)
     assert (hit.labels, hit.headings, hit.start, hit.end) == (point.labels, (), 0, 4)
 
 
