@@ -260,6 +260,30 @@ async def test_made_up_token_is_refused(store: Store) -> None:
     assert await state(store, job.id) == JobState.ACTIVE
 
 
+@pytest.mark.parametrize(
+    "token",
+    [
+        "nonsense",
+        "x" * 36,
+        "-" * 36,
+        "},{" * 12,
+        "01999999-0000-7000-8000-00000000000 ",
+        "019999990-000-7000-8000-000000000000",
+        "٠1999999-0000-7000-8000-000000000000",
+    ],
+)
+async def test_token_that_no_store_gives_out_is_refused(store: Store, token: str) -> None:
+    await add_many(store, 2)
+    job, good = await claim_one(store), await claim_one(store)
+    made_up = Finish(job.id, token, JobState.COMPLETED)
+
+    finished = await store.finish_jobs([made_up, completion(good)])
+
+    assert finished.lost == (job.id,)
+    assert await states(store, [job.id, good.id]) == [JobState.ACTIVE, JobState.COMPLETED]
+    assert (await store.extend_leases([token])).held == frozenset()
+
+
 async def test_good_finishes_are_accepted_beside_a_stale_one(
     store: Store, clock: FakeClock
 ) -> None:

@@ -4,7 +4,7 @@ import os
 import threading
 import uuid
 
-from windrow.queue.ids import is_id, new_id, owner_id
+from windrow.queue.ids import are_plain_ids, is_id, new_id, new_ids, owner_id
 
 
 def test_ids_are_version_7_and_sort_in_the_order_they_were_made() -> None:
@@ -45,3 +45,17 @@ def test_n9_owner_ids_are_kept_if_uuids_and_hashed_otherwise() -> None:
     namespace = uuid.UUID("0f38e00e-d7ee-4b77-8a7a-a787a3537ca2")
     assert owner_id("bypass") == str(uuid.uuid5(namespace, "bypass"))
     assert is_id(owner_id("équipe 7"))
+
+
+def test_what_only_looks_like_an_id_is_none() -> None:
+    plain = new_id()
+    usual = [plain, plain.upper(), plain.replace("-", ""), f"{{{plain}}}", f"urn:uuid:{plain}"]
+    odd = ["", plain[:-1], f"{plain[:-1]} ", f"{plain[:-2]}_1", f"\u0661{plain[1:]}", "-" * 36]
+
+    assert [is_id(text) for text in usual] == [True] * len(usual)
+    assert [is_id(text) for text in odd] == [False] * len(odd)
+    assert are_plain_ids([])
+    assert are_plain_ids(new_ids(100))
+    for text in (*usual[2:], *odd, f"{plain[:7]}-{plain[7]}{plain[9:]}"):
+        assert not are_plain_ids([plain, text, plain]), text
+    assert not are_plain_ids([plain + plain[:1], plain[1:]])  # not even if they are right together

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
 from windrow.errors import ConfigError, LeaseLost, StoreUnavailable
-from windrow.queue.ids import is_id
+from windrow.queue.ids import are_plain_ids, is_id
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.postgres.claiming import place_of
 from windrow.queue.postgres.connection import USUAL_PLANNING, Database
@@ -28,7 +28,6 @@ from windrow.queue.store import JobTransaction
 from windrow.queue.transactions import AsyncpgExecutor
 
 BLOB_FROM: Final = 1024 * 1024  # bytes of a result; larger ones are kept by their hash
-UUID_LENGTH: Final = 36
 
 
 class PostgresTransaction:
@@ -139,7 +138,9 @@ class Finishing(Verbs):
             return await self._finish_in(tx, finishes, claim)
         if not finishes:
             return Finished(claimed=tuple(await self._claim(claim)))
-        if all(map(self._is_plain, finishes)):
+        if all(map(self._is_plain, finishes)) and are_plain_ids(
+            [text for one in finishes for text in (one.id, one.token)]
+        ):
             return await self._finish_plain(finishes, claim)
         return await self._finish_all(finishes, claim)
 
@@ -156,7 +157,6 @@ class Finishing(Verbs):
             and finish.error is None
             and not finish.uses_attempt
             and not _has_blob(finish)
-            and len(finish.id) == len(finish.token) == UUID_LENGTH
             and not self._claimer.is_bound(finish.id)
         )
 
