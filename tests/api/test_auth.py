@@ -15,6 +15,7 @@ from starlette.websockets import WebSocketDisconnect
 from tests.api.test_reference import described
 from windrow import Queue
 from windrow.api.app import PREFIX, create_app
+from windrow.api.firecrawl import parse as parsing
 from windrow.api.rates import RateLimit
 from windrow.errors import ConfigError
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
@@ -28,7 +29,7 @@ from windrow.services.web.models import start_extract
 from windrow.settings import Settings
 
 SITE = "http://example.org/"
-KEYS = "writer=acme:write reader=acme:read stranger=globex:write root"
+KEYS = "writer=acme:write reader=acme:read stranger=globex:write chief=acme:admin root"
 OPEN = {"/health"}
 ADMIN = {"/metrics", "/queue/queues/{name}/pause", "/queue/queues/{name}/resume"}
 # They change nothing.
@@ -155,6 +156,14 @@ async def test_a6_the_queue_of_another_tenant_is_not_counted(api: Api) -> None:
     all_ = (await api.ask("GET", "/v2/team/queue-status", "root")).json()
 
     assert (own["jobsInQueue"], others["jobsInQueue"], all_["jobsInQueue"]) == (5, 0, 5)
+
+
+async def test_a6_what_is_of_all_tenants_takes_a_key_of_all(api: Api) -> None:
+    for method, path in api.endpoints:
+        if path in ADMIN:
+            answers = [await api.ask(method, path, key) for key in ("chief", "root")]
+            assert [one.status_code for one in answers] == [403, 200], (method, path)
+            assert answers[0].json()["code"] == "FORBIDDEN"
 
 
 async def test_a6_sockets_ask_for_a_key_too(api: Api) -> None:
@@ -289,3 +298,38 @@ async def test_a6_a_tenant_that_has_used_its_quota_is_answered_with_402(tmp_path
     assert (own["remainingCredits"], own["planCredits"]) == (0, 1)
     assert own["billingPeriodStart"] < own["billingPeriodEnd"]
     assert (others["remainingTokens"], others["billingPeriodStart"]) == (2**31 - 1, None)
+
+
+async def test_n10_a_file_whose_reader_dies_is_not_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was answered, so nothing is counted: neither where the request ends at once, as in a
+    server that stops, nor where the conversion fails."""
+    began = asyncio.Event()
+
+    async def stuck(*_: Any) -> None:
+        began.set()
+        await asyncio.sleep(60)
+
+    async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
+        settings = Settings(api_keys="a=acme", api_quotas="acme=5/day")
+        transport = httpx.ASGITransport(create_app(queue, settings))
+        headers = {"Authorization": "Bearer a"}
+        file = {"file": ("a.txt", b"text", "text/plain")}
+        broken = {"file": ("a.pdf", b"%PDF-1.4 and nothing more", "application/pdf")}
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://a.test", headers=headers
+        ) as client:
+            with monkeypatch.context() as patched:
+                patched.setattr(parsing, "parse_file", stuck)
+                asked = asyncio.create_task(client.post("/v2/parse", files=file))
+                await began.wait()
+                asked.cancel()
+                await asyncio.wait([asked])
+            failed = await client.post("/v2/parse", files=broken)
+            before = (await client.get("/v2/team/credit-usage")).json()["data"]
+            parsed = await client.post("/v2/parse", files=file)
+            after = (await client.get("/v2/team/credit-usage")).json()["data"]
+
+    assert (asked.cancelled(), failed.status_code, parsed.status_code) == (True, 500, 200)
+    assert (before["remainingCredits"], after["remainingCredits"]) == (5, 4)

@@ -158,6 +158,19 @@ def test_n8_the_same_idempotency_key_begins_one_batch(server: Server, site: Site
     assert refused.value.status_code == 409
 
 
+def test_n8_the_same_idempotency_key_scrapes_a_page_once(server: Server, site: Site) -> None:
+    site.page("/")
+    headers = {"x-idempotency-key": "page"}
+    answers = [
+        httpx.post(f"{server.url}/v2/scrape", json={"url": url}, headers=headers)
+        for url in (site.url, site.url, f"{site.url}/other")
+    ]
+
+    assert [one.status_code for one in answers] == [200, 200, 409]
+    assert answers[0].json() == answers[1].json()
+    assert site.hits["/"] == 1
+
+
 def test_n8_a_site_is_mapped(call: Call, site: Site) -> None:
     site.page("/", links=["/a"])
     site.sitemap("/sitemap.xml", [f"{site.url}/from-the-sitemap"])

@@ -9,15 +9,20 @@ from typing import Any
 import pytest
 
 from tests.faults import FaultyStore
-from tests.web.crawling import work
+from tests.ingest.enrich.chat import KEY, as_json, open_chat
+from tests.web.crawling import LOOPBACK, work
 from tests.web.site import Site
-from windrow import Queue
+from windrow import Queue, Worker
 from windrow.errors import ConfigError, DuplicateJob, QuotaExceeded
+from windrow.ingest.enrich.llm import Model
+from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.web.payloads import FINISH
 from windrow.queue.job import JobState
 from windrow.queue.usage import QuotaRow, UsageRow
 from windrow.services import web
 from windrow.services.quotas import parse_quotas, period_of, read_usage
+from windrow.services.web.models import start_extract
+from windrow.settings import Settings
 
 ACME = QuotaRow("acme", 10, "month")
 ZETA = QuotaRow("zeta", 3, "day")
@@ -112,3 +117,44 @@ def test_quotas_of_the_settings_say_what_is_wrong_with_them() -> None:
 
 def utc(year: int, month: int, day: int) -> datetime:
     return datetime(year, month, day, tzinfo=UTC)
+
+
+async def test_n10_an_extract_costs_a_credit_for_each_page_that_was_read(
+    queue: Queue, site: Site
+) -> None:
+    site.page("/a", text="Hay lies in rows.")
+    site.page("/b")
+    urls = [f"{site.url}/a", f"{site.url}/b", "http://10.0.0.1/"]  # the last is forbidden
+    async with open_chat() as chat, Model(chat.url, "barn-1", KEY) as model:
+        settings = Settings(llm_url=chat.url, llm_key=KEY)
+        chat.otherwise = lambda asked: as_json(crop="hay")
+        for wanted in (urls, urls[:2]):
+            await start_extract(queue, settings, wanted, prompt="crop", tenant="acme", quota=ACME)
+        with pytest.raises(QuotaExceeded):
+            await start_extract(
+                queue, settings, [f"{site.url}/{n}" for n in range(4)], prompt="crop", quota=ZETA
+            )
+        async with web_handlers(queue, guard=LOOPBACK, model=model) as handlers:
+            await Worker(queue, handlers).run(until_idle=True)
+
+    assert (await read_usage(queue, ACME)).used == 2 + 2
+    assert (await read_usage(queue, ZETA)).used == 0
+
+
+async def test_n10_a_page_with_an_idempotency_key_is_scraped_and_paid_once(
+    queue: Queue, site: Site
+) -> None:
+    site.page("/a")
+    last = QuotaRow("acme", 1, "month")
+    asked: dict[str, Any] = {"tenant": "acme", "quota": last, "idempotency_key": "once"}
+    first = await web.start_scrape(queue, f"{site.url}/a", **asked)
+    await work(queue)
+    again = await web.start_scrape(queue, f"{site.url}/a", **asked)
+    others = await web.start_scrape(queue, f"{site.url}/a", tenant="zeta", idempotency_key="once")
+
+    assert (again.id, again.state) == (first.id, JobState.COMPLETED)
+    assert others.id != first.id
+    assert site.hits["/a"] == (await read_usage(queue, last)).used == 1
+    for options in (None, {"formats": ["html"]}):
+        with pytest.raises(DuplicateJob):
+            await web.start_scrape(queue, f"{site.url}/{options and 'a'}", options, **asked)

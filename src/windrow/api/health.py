@@ -9,6 +9,7 @@ from starlette.responses import Response
 from windrow.api.answers import answer
 from windrow.api.callers import Admin
 from windrow.api.quick import Quick
+from windrow.errors import NotPermitted
 from windrow.services.liveness import find_trouble, render_metrics
 
 router = APIRouter(tags=["operating"], route_class=Quick)
@@ -25,6 +26,8 @@ async def get_health(request: Request) -> Response:
 
 @router.get("/metrics")
 async def get_metrics(caller: Admin) -> Response:
-    """What the worker of this process does, and how full all queues are."""
+    """What the worker of this process does, and how full all queues are. For a key of all."""
+    if caller.tenant is not None:
+        raise NotPermitted("metrics are of all tenants, and take a key of all of them")
     text, media_type = await render_metrics()
     return Response(text, media_type=media_type)

@@ -13,6 +13,7 @@ from windrow.api.answers import answer
 from windrow.api.bodies import TAKES_URL, read_body, take_url
 from windrow.api.callers import Reader, Writer
 from windrow.api.errors import ApiError, scrape_error
+from windrow.api.firecrawl.progress import IdempotencyKey
 from windrow.api.quick import Quick
 from windrow.errors import WaitTimeout
 from windrow.queue.job import Job, JobState
@@ -25,11 +26,18 @@ WAIT_SECONDS: Final = 300.0
 
 
 @router.post("/v2/scrape", openapi_extra=TAKES_URL)
-async def scrape(request: Request, caller: Writer) -> Response:
-    """One page as a document."""
+async def scrape(
+    request: Request, caller: Writer, x_idempotency_key: IdempotencyKey = None
+) -> Response:
+    """One page as a document. With the key of an earlier request it is what came of that one."""
     options = await read_body(request)
     job = await start_scrape(
-        caller.queue, take_url(options), options, tenant=caller.tenant, quota=caller.quota
+        caller.queue,
+        take_url(options),
+        options,
+        tenant=caller.tenant,
+        quota=caller.quota,
+        idempotency_key=x_idempotency_key,
     )
     seconds = options["timeout"] / 1000 if "timeout" in options else WAIT_SECONDS
     try:

@@ -76,23 +76,23 @@ async def start_scrape(
     *,
     tenant: str | None = None,
     quota: QuotaRow | None = None,
+    idempotency_key: str | None = None,
 ) -> Job:
-    """Have one page scraped; the result of the job is the document. Raises QuotaExceeded."""
+    """Have one page scraped; the result of the job is the document. Raises QuotaExceeded. With an
+    `idempotency_key` it is scraped once: see `start_batch`."""
     address = _address(url)
     payload = PagePayload(
-        url=address,
-        scrape_options=ScrapeOptions.parse(options),
-        team_id=tenant or NO_TEAM,
-        budget=await take_budget(queue, quota),
+        url=address, scrape_options=ScrapeOptions.parse(options), team_id=tenant or NO_TEAM
     )
-    return await queue.enqueue(
+    job = NewJob(
         SCRAPE,
-        to_json(payload),
         queue=QUEUE,
         priority=SINGLE_PRIORITY,
         tenant=tenant,
         limits=limit_keys(address, tenant=tenant),
+        id=_run_id(SCRAPE, idempotency_key, tenant),
     )
+    return await _begin(queue, job, payload, quota, idempotency_key)
 
 
 async def scrape_one(
@@ -144,7 +144,7 @@ async def start_crawl(
         scrape_options=ScrapeOptions.parse(scrape_options),
         webhook=None if webhook is None else Webhook.parse(webhook),
     )
-    await _begin(queue, CRAWL, payload, tenant, quota, idempotency_key)
+    await _begin(queue, _first_job(CRAWL, crawl_id, tenant), payload, quota, idempotency_key)
     return crawl_id
 
 
@@ -181,7 +181,7 @@ async def start_batch(
         await take_budget(queue, quota, len(valid))
         await _append(queue, payload, tenant)
     else:
-        await _begin(queue, BATCH, payload, tenant, quota, idempotency_key)
+        await _begin(queue, _first_job(BATCH, batch_id, tenant), payload, quota, idempotency_key)
     return StartedBatch(batch_id, invalid)
 
 
@@ -247,32 +247,28 @@ def _as_in(root: Job, more: BatchPayload) -> BatchPayload:
 
 async def _begin(
     queue: Queue,
-    kind: str,
-    payload: CrawlPayload | BatchPayload,
-    tenant: str | None,
+    new: NewJob,
+    payload: PagePayload | CrawlPayload | BatchPayload,
     quota: QuotaRow | None,
     idempotency_key: str | None,
-) -> None:
-    """Enqueue the first job of a crawl or batch. Who comes second with a key, or again after an
-    answer was lost, finds the job of the first, whatever is left of the quota now."""
-    if idempotency_key is not None and quota is not None:
-        for first in (await queue.get_many([payload.crawl_id])).values():
+) -> Job:
+    """Enqueue a page, or the first job of a crawl or batch. Who comes second with a key, or again
+    after an answer was lost, finds the job of the first, whatever is left of the quota now."""
+    if idempotency_key is not None and quota is not None and new.id is not None:
+        for first in (await queue.get_many([new.id])).values():
             _check_same(first, to_json(payload), idempotency_key)
-            return
+            return first
     wanted = len(payload.urls) if isinstance(payload, BatchPayload) else 1
     budget = await take_budget(queue, quota, wanted)
     wire = to_json(msgspec.structs.replace(payload, budget=budget))
-    new = NewJob(
-        kind,
-        wire,
-        queue=QUEUE,
-        priority=KICKOFF_PRIORITY,
-        tenant=tenant,
-        id=payload.crawl_id,
-    )
-    [inserted] = await queue.enqueue_many([new])
-    if idempotency_key is not None and inserted.outcome == "existing":
-        _check_same(await queue.get(payload.crawl_id), wire, idempotency_key)
+    job = await queue.enqueue(**{**msgspec.structs.asdict(new), "payload": wire})
+    if idempotency_key is not None:
+        _check_same(job, wire, idempotency_key)
+    return job
+
+
+def _first_job(kind: str, crawl_id: str, tenant: str | None) -> NewJob:
+    return NewJob(kind, queue=QUEUE, priority=KICKOFF_PRIORITY, tenant=tenant, id=crawl_id)
 
 
 def _check_same(first: Job, wire: Mapping[str, Any], idempotency_key: str) -> None:
