@@ -39,7 +39,7 @@ async def cancel_jobs(links: Links, ids: Sequence[str], reason: str) -> dict[str
         kept = cancelled(job, fields, expires, fields.get(rows.TOKEN))
 
         async def end(pipe: Pipeline) -> None:
-            await _remove(pipe, links, found)
+            await remove(pipe, links, found)
             ended.keep(pipe, links, kept)
 
         return JobState.CANCELLED, end
@@ -70,7 +70,7 @@ async def delete_jobs(links: Links, ids: Sequence[str]) -> dict[str, Change]:
             return Change(job.id, job.state, job.state, is_refused=True)
 
         async def delete(pipe: Pipeline) -> None:
-            await _remove(pipe, links, found)
+            await remove(pipe, links, found)
             ended.forget(pipe, links, found.queue, found.bullmq_id)
 
         return None, delete
@@ -115,7 +115,7 @@ async def _change_one(links: Links, place: Found, decide: Decide) -> Change:
     return change
 
 
-async def _remove(pipe: Pipeline, links: Links, found: Found) -> None:
+async def remove(pipe: Pipeline, links: Links, found: Found) -> None:
     scripts = links.scripts(found.queue)
     job_id = found.bullmq_id
     keys = [scripts.toKey(job_id), scripts.keys["repeat"]]
@@ -184,6 +184,8 @@ async def put_back(pipe: Pipeline, links: Links, found: Found, *, is_new: bool) 
         counters |= {"atm": job.attempts, "stc": job.crashes}
     if job.errors:
         counters[rows.ERRORS] = msgspec.json.encode(job.errors).decode()
+    if job.error is not None and not is_new:
+        counters["failedReason"] = job.error
     if job.progress is not None:
         counters["progress"] = msgspec.json.encode(job.progress).decode()
     counters["timestamp"] = rows.to_ms(job.created_at)

@@ -182,7 +182,7 @@ def to_job(
     run_at = due if due is not None else created + int(options.get("delay") or 0)
     if state is JobState.SCHEDULED and run_at <= now_ms():
         state = JobState.READY  # the next claim takes it
-    is_failure = state is JobState.FAILED
+    reason = fields.get("failedReason")  # of the last attempt that failed
     made = int(fields.get("atm") or fields.get("attemptsMade") or 0)
     result = fields.get("returnvalue") if state is JobState.COMPLETED else None
     is_active = state is JobState.ACTIVE
@@ -205,7 +205,7 @@ def to_job(
         expires_at=_time(fields.get(EXPIRES)) if state.value in ("completed", "failed") else None,
         tenant=extras.tenant,
         unique=extras.unique or _deduplication(options),
-        error=one_line(fields.get("failedReason") or "") if is_failure else None,
+        error=one_line(reason) if reason and state is not JobState.COMPLETED else None,
         worker=fields.get("pb") if is_active else None,
         lease_expires_at=from_ms(now_ms() + locked_ms) if is_active and locked_ms else None,
         lease_seconds=extras.lease,

@@ -7,7 +7,7 @@ scripts, so workers and producers in Node may share the queues. What it cannot d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, NoReturn, cast
 
@@ -17,6 +17,7 @@ from windrow.queue.bells import Bell, end_of, work_in
 from windrow.queue.bullmq import (
     changing,
     claiming,
+    copying,
     finishing,
     inserting,
     leasing,
@@ -28,6 +29,7 @@ from windrow.queue.bullmq.connection import Links
 from windrow.queue.bullmq.location import parse_url
 from windrow.queue.bullmq.refusing import Refusing
 from windrow.queue.bullmq.waking import Ears
+from windrow.queue.copying import Parcel, QueueRow, Receipt
 from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.records import (
@@ -271,6 +273,42 @@ class BullmqStore(Refusing):
 
     async def migrate(self) -> list[str]:
         return []
+
+    # Moving to another database and back
+
+    async def take_jobs(self, target: str, limit: int) -> str | None:
+        return await copying.take_jobs(self._links, target, limit)
+
+    async def take_groups(
+        self, target: str, limit: int, after: str | None, settle: float
+    ) -> tuple[list[str], str | None]:
+        return [], None
+
+    async def list_remaining(self, limit: int) -> list[str]:
+        return []
+
+    async def list_parcels(self) -> dict[str, str]:
+        return await copying.list_parcels(self._links)
+
+    async def read_parcel(self, number: str) -> Parcel | None:
+        return await copying.read_parcel(self._links, number)
+
+    async def receive_parcel(self, parcel: Parcel) -> Receipt:
+        receipt = await copying.receive_parcel(self._links, parcel)
+        self._ears.belfry.ring_workers()
+        return receipt
+
+    async def drop_parcel(self, number: str, kept: Collection[str]) -> None:
+        await copying.drop_parcel(self._links, number, kept)
+
+    async def take_back(self, number: str) -> Receipt:
+        return await copying.take_back(self._links, number)
+
+    async def has_received(self, number: str) -> bool:
+        return await copying.has_received(self._links, number)
+
+    async def add_queues(self, rows: Sequence[QueueRow]) -> None:
+        await copying.add_queues(self._links, rows)
 
     # There is nothing of these here, so there is nothing to list, or to look after
 

@@ -1,0 +1,259 @@
+"""Moving jobs to another database and back: parcels in an outbox of ours, as in the SQL stores.
+
+Waiting jobs become BullMQ's, with what they have behind them; finished ones are kept by us whole.
+What BullMQ has no place for (groups, schedules, limits, paused jobs) is refused, and stays in the
+outbox of its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import msgspec
+from redis.asyncio.client import Pipeline
+
+from windrow.errors import StoreError
+from windrow.queue.admitting import Admission, confirm
+from windrow.queue.bullmq import ended
+from windrow.queue.bullmq.changing import keep_steps, pause_queue, put_back, remove
+from windrow.queue.bullmq.connection import Fill, Links
+from windrow.queue.bullmq.failures import wrapped_errors
+from windrow.queue.bullmq.looking import LISTS, Found, read_places
+from windrow.queue.bullmq.upkeep import set_retention
+from windrow.queue.copying import (
+    CopiedJob,
+    CopiedSchedule,
+    Item,
+    Parcel,
+    QueueRow,
+    Receipt,
+    item_id,
+    json_text,
+    new_number,
+    pack_job,
+)
+from windrow.queue.job import FINAL, Job, JobState
+
+# Of each queue: where jobs lie that do not run.
+_PLACES: Final = ("wait", "paused", "prioritized", "delayed", "completed", "failed")
+_TAKEN: Final = frozenset({JobState.READY, JobState.SCHEDULED, JobState.HELD, *FINAL})
+
+
+class _Box(msgspec.Struct, frozen=True):
+    """A parcel as it lies in the outbox."""
+
+    target: str
+    items: tuple[Item, ...]
+
+
+async def take_jobs(links: Links, target: str, limit: int) -> str | None:
+    """Put jobs that do not run into the outbox, a queue at a time."""
+    for queue in await links.queues():
+        places = await _first_places(links, queue, limit)
+        if places and (number := await _take(links, target, places)):
+            return number
+    return None
+
+
+async def _first_places(links: Links, queue: str, limit: int) -> list[tuple[str, str]]:
+    keys = links.scripts(queue).keys
+
+    async def fill(pipe: Pipeline) -> None:
+        for name in _PLACES:
+            if name in LISTS:
+                pipe.lrange(keys[name], -limit, -1)
+            else:
+                pipe.zrange(keys[name], 0, limit - 1)
+        for state in ended.ENDS:
+            pipe.hkeys(links.key("ended", state.value, queue))
+
+    ids = dict.fromkeys(one for found in await links.together(fill) for one in found)
+    return [(queue, job_id) for job_id in ids][:limit]
+
+
+async def _take(links: Links, target: str, places: Sequence[tuple[str, str]]) -> str | None:
+    """Take those of them that nobody has claimed; None if there are none."""
+    number = new_number()
+    watched = [links.job_key(queue, job_id) for queue, job_id in places]
+
+    async def look(pipe: Pipeline) -> Fill | None:
+        found = [one for one in await read_places(links, places) if _may_leave(one.job)]
+        if not found:
+            return None
+        items = tuple(pack_job(one.job, one.steps, one.job.seq, None) for one in found)
+
+        async def fill(pipe: Pipeline) -> None:
+            pipe.hset(links.key("outbox"), number, _encode(_Box(target, items)))
+            for one in found:
+                await remove(pipe, links, one)
+                ended.forget(pipe, links, one.queue, one.bullmq_id)
+
+        return fill
+
+    return None if await links.guarded(watched, look) is None else number
+
+
+def _may_leave(job: Job) -> bool:
+    return job.state in (JobState.READY, JobState.SCHEDULED) or job.state in FINAL
+
+
+async def list_parcels(links: Links) -> dict[str, str]:
+    with wrapped_errors():
+        boxes: dict[str, str] = await links.client.hgetall(links.key("outbox"))
+    return {number: _decode(boxes[number]).target for number in sorted(boxes)}
+
+
+async def read_parcel(links: Links, number: str) -> Parcel | None:
+    with wrapped_errors():
+        box = await links.client.hget(links.key("outbox"), number)
+    if box is None:
+        return None
+    opened = _decode(box)
+    return Parcel(number, opened.target, opened.items)
+
+
+async def drop_parcel(links: Links, number: str, kept: Collection[str]) -> None:
+    key = links.key("outbox")
+
+    async def look(pipe: Pipeline) -> Fill | None:
+        box: Any = await pipe.hget(key, number)
+        if box is None:
+            return None
+        opened = _decode(box)
+        rest = tuple(item for item in opened.items if item_id(item) in kept)
+
+        async def fill(pipe: Pipeline) -> None:
+            pipe.hdel(key, number)
+            if rest:
+                pipe.hset(key, new_number(), _encode(_Box(opened.target, rest)))
+
+        return fill
+
+    await links.guarded([key], look)
+
+
+async def has_received(links: Links, number: str) -> bool:
+    with wrapped_errors():
+        return bool(await links.client.hexists(links.key("receipts"), number))
+
+
+async def receive_parcel(links: Links, parcel: Parcel) -> Receipt:
+    """Take in a parcel, once: jobs and receipt in one transaction."""
+    await links.know({job.queue for job in parcel.jobs})
+    key = links.key("receipts")
+    receipt = Receipt()
+
+    async def look(pipe: Pipeline) -> Fill | None:
+        nonlocal receipt
+        kept: Any = await pipe.hget(key, parcel.id)
+        if kept is not None:
+            receipt = msgspec.json.decode(kept, type=Receipt)
+            return None
+        admission = await _admit(links, parcel)
+        jobs = [_found(job) for job in admission.jobs]
+        receipt = confirm(parcel, admission, [one.job for one in jobs])
+
+        async def fill(pipe: Pipeline) -> None:
+            pipe.hset(key, parcel.id, msgspec.json.encode(receipt).decode())
+            for one in jobs:
+                await _put(pipe, links, one)
+
+        return fill
+
+    if await links.guarded([key], look) is not None:
+        await _read_back(links, parcel, receipt)
+    return receipt
+
+
+async def _read_back(links: Links, parcel: Parcel, receipt: Receipt) -> None:
+    """Look whether what was written is what was sent; it may run by now."""
+    sent = {
+        job.id: job
+        for job in parcel.jobs
+        if job.id not in receipt.refused and job.id not in receipt.known
+    }
+    found = await read_places(links, [(job.queue, job.id) for job in sent.values()])
+    same = [one for one in found if json_text(one.job.payload_json) == sent[one.job.id].payload]
+    if len(same) < len(sent):
+        raise StoreError("jobs read back after copying differ from those sent")
+
+
+async def take_back(links: Links, number: str) -> Receipt:
+    parcel = await read_parcel(links, number)
+    if parcel is None:
+        return Receipt()
+    receipt = await receive_parcel(links, parcel)
+    await drop_parcel(links, number, receipt.refused)
+    return receipt
+
+
+async def add_queues(links: Links, rows: Sequence[QueueRow]) -> None:
+    """Pauses and retention of queues for which nothing was set before; bounds are left behind."""
+    await links.know(row.name for row in rows)
+    with wrapped_errors():
+        known = set(await links.client.hkeys(links.key("retention")))
+    for row in rows:
+        if row.is_paused:
+            await pause_queue(links, row.name, True)
+        seconds = {
+            "completed": row.completed_seconds,
+            "failed": row.failed_seconds,
+            "cancelled": row.cancelled_seconds,
+        }
+        if row.name not in known and any(value is not None for value in seconds.values()):
+            await set_retention(links, row.name, seconds)
+
+
+async def _admit(links: Links, parcel: Parcel) -> Admission:
+    places = [(job.queue, job.id) for job in parcel.jobs]
+    there = {one.job.id for one in await read_places(links, places)}
+    refused: dict[str, str] = {}
+    jobs: list[CopiedJob] = []
+    for item in parcel.items:
+        if isinstance(item, CopiedJob) and (reason := _refusal(item)) is None:
+            if item.id not in there:
+                jobs.append(item)
+            continue
+        if isinstance(item, CopiedJob):
+            refused[item.id] = reason or ""
+        elif isinstance(item, CopiedSchedule):
+            refused[item.name] = "BullMQ keeps no schedules of Windrow's"
+        else:
+            refused[item.id] = "BullMQ has no groups"
+    return Admission(jobs=jobs, known=tuple(sorted(there)), refused=refused)
+
+
+def _refusal(job: CopiedJob) -> str | None:
+    if job.group is not None or job.root_of is not None:
+        return "BullMQ has no groups"
+    if job.state not in _TAKEN:
+        return f"BullMQ has no place for a job that is {job.state.value}"
+    if job.state not in FINAL and job.limits:
+        return "BullMQ has no limits per key"
+    if job.is_follower:
+        return "BullMQ has no jobs that follow another"
+    if ":" in job.queue:
+        return "BullMQ takes no colon in the name of a queue"
+    return None
+
+
+def _found(job: CopiedJob) -> Found:
+    kept = ended.Kept(job)
+    return Found(job.queue, job.id, ended.to_job(kept), kept=kept)
+
+
+async def _put(pipe: Pipeline, links: Links, found: Found) -> None:
+    if found.kept is not None and found.job.state in FINAL:
+        ended.keep(pipe, links, found.kept)
+        return
+    await put_back(pipe, links, found, is_new=False)
+    keep_steps(pipe, links, found)
+
+
+def _encode(box: _Box) -> str:
+    return msgspec.json.encode(box).decode()
+
+
+def _decode(text: str) -> _Box:
+    return msgspec.json.decode(text, type=_Box)
