@@ -6,8 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.indexing.helpers import Library
-from windrow.errors import EmbeddingRefused, IndexUnavailable, InvalidSearch
+from tests.indexing.helpers import Library, Words
+from windrow.errors import (
+    EmbedderUnavailable,
+    EmbeddingRefused,
+    IndexUnavailable,
+    InvalidSearch,
+    RateLimited,
+)
 from windrow.index.home import Space
 from windrow.pipelines.index.context import space_of
 from windrow.pipelines.index.tidying import write_job
@@ -125,6 +131,29 @@ async def test_failing_index_is_tried_again_and_the_old_content_stays(
     await library.queue.retry(job.id)
     await library.work()
     assert await library.found("pear", mode="keyword") == ["a.md"]
+
+
+@pytest.mark.parametrize(
+    "error", [EmbedderUnavailable(), IndexUnavailable(), RateLimited("embedder", 30)], ids=str
+)
+async def test_u7_what_is_away_or_asks_for_patience_parks_writes_and_uses_no_attempts(
+    library: Library, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    for uri in ("a.md", "b.md"):
+        await library.put(uri, f"apple {uri}")
+
+    async def away(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Words, "embed", away)
+        await library.work()
+    parked = await library.queue.list(kind="index.write")
+    assert [(job.state, job.attempts) for job in parked] == [(JobState.SCHEDULED, 0)] * 2
+    for job in parked:
+        await library.queue.retry(job.id)
+    await library.work()
+    assert sorted(await library.found("apple", mode="keyword")) == ["a.md", "b.md"]
 
 
 async def test_results_are_one_per_document_unless_more_are_wanted(library: Library) -> None:

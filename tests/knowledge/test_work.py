@@ -15,13 +15,16 @@ from tests.faults import FaultyStore
 from tests.knowledge.desk import COLLECTION, Desk
 from windrow import Queue
 from windrow.errors import (
+    EmbedderUnavailable,
     FileGone,
     FileRefused,
+    IndexUnavailable,
     RateLimited,
     StoreFull,
     StoreUnavailable,
     UnsupportedFormat,
 )
+from windrow.pipelines.knowledge import trouble
 from windrow.pipelines.knowledge.items import QUEUE
 from windrow.pipelines.knowledge.trouble import outcome_of
 from windrow.queue.job import JobState, NewJob
@@ -288,12 +291,58 @@ async def test_u7_item_that_cannot_be_stored_is_parked_without_using_attempts(
     assert await desk.uris() == [str(path)]
 
 
+async def test_u7_while_the_database_is_away_nothing_is_begun_and_it_is_looked_at_now_and_then(
+    store: Store, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trouble, "PROBE_SECONDS", 0.0)
+    faulty = FaultyStore(store)
+    desk = Desk(Queue(faulty), tree)
+    for call in range(1, trouble.IN_A_ROW + 1):
+        faulty.fail_before("put_documents", call)
+    faulty.fail_before("list_collections")
+    storage = trouble.Storage(desk.queue)
+    for number in range(trouble.IN_A_ROW):
+        assert not await storage.is_away(), "it takes some in a row"
+        with pytest.raises(StoreUnavailable) as raised:
+            await faulty.put_documents([])
+        storage.note(raised.value)
+        assert number + 1 < trouble.IN_A_ROW or await storage.is_away()
+
+    assert not await storage.is_away(), "the second look at the database succeeds"
+    assert [call.verb for call in faulty.history].count("list_collections") == 2
+
+
+async def test_u7_items_wait_for_a_database_that_is_away_and_use_no_attempts(
+    store: Store, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trouble, "IN_A_ROW", 1)
+    faulty = FaultyStore(store)
+    desk = Desk(Queue(faulty), tree)
+    ids = [await desk.enqueue("content", "ingest", {"content": f"note {n}"}) for n in range(3)]
+    faulty.fail_before("put_documents")
+    for call in range(1, 4):
+        faulty.fail_before("list_collections", call)
+
+    await desk.work()
+
+    jobs = [await desk.queue.get(id) for id in ids]
+    assert {(job.state, job.attempts) for job in jobs} <= {
+        (JobState.SCHEDULED, 0),
+        (JobState.COMPLETED, 0),
+    }
+    assert JobState.SCHEDULED in {job.state for job in jobs}
+    await desk.work(scheduled=True)
+    await desk.work(scheduled=True)
+    assert {(await desk.queue.get(id)).state for id in ids} == {JobState.COMPLETED}
+
+
 def test_errors_decide_what_happens() -> None:
     assert outcome_of(FileGone("/x")) == Done({"dropped": "/x is not there"})
     assert isinstance(outcome_of(FileRefused("/x", "no")), Done)
     assert isinstance(outcome_of(UnsupportedFormat("x")), Fail)
     assert outcome_of(RateLimited("host", 7)) == Snooze(7)
     assert outcome_of(RateLimited("host")) == Snooze(60)
+    assert outcome_of(IndexUnavailable()) == outcome_of(EmbedderUnavailable()) == Snooze(60)
     assert outcome_of(StoreFull()) == outcome_of(StoreUnavailable()) == Snooze(5)
     assert isinstance(outcome_of(ValueError("x")), Retry)
 

@@ -1,11 +1,23 @@
-"""`index_handlers`: the handlers of the index, for the worker that has it open."""
+"""`index_handlers`: the handlers of the index, for the worker that has it open.
+
+While the embedder, the index or the database is away, or asks for patience, jobs are parked and use
+no attempts; those that have been for a day are tried as if something were wrong with them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Awaitable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from windrow.errors import EmbeddingRefused
+from windrow.errors import (
+    EmbedderUnavailable,
+    EmbeddingRefused,
+    IndexUnavailable,
+    RateLimited,
+    StoreUnavailable,
+)
 from windrow.pipelines.index.building import build, switch
 from windrow.pipelines.index.context import Indexing
 from windrow.pipelines.index.payloads import (
@@ -21,13 +33,18 @@ from windrow.pipelines.index.payloads import (
 from windrow.pipelines.index.tidying import tidy
 from windrow.pipelines.index.writing import write
 from windrow.queue.job import Job
-from windrow.queue.outcome import Done, Fail
+from windrow.queue.outcome import Done, Fail, Outcome, Retry, Snooze
 from windrow.worker.registry import Handler, handler
+
+logger = logging.getLogger(__name__)
 
 BATCH: Final = 64  # contents that are embedded and written together
 BATCH_SECONDS: Final = 0.02  # how long a batch waits to become full
 BACKOFF: Final = (1.0, 5.0, 30.0, 120.0)
 ATTEMPTS: Final = 5
+AWAY: Final = (EmbedderUnavailable, IndexUnavailable, RateLimited, StoreUnavailable)
+PARK_SECONDS: Final = 15.0
+LONGEST_PARKED: Final = timedelta(days=1)
 CRASHES: Final = 20  # nothing else ends the group of a generation whose jobs were given up
 
 
@@ -40,12 +57,15 @@ def index_handlers(indexing: Indexing) -> list[Handler]:
         max_attempts=ATTEMPTS,
         backoff=BACKOFF,
     )
-    async def write_(jobs: list[Job], payloads: list[WritePayload]) -> list[Done | Fail]:
-        return await _write_what_is_taken(indexing, payloads)
+    async def write_(jobs: list[Job], payloads: list[WritePayload]) -> list[Outcome]:
+        try:
+            return [*await _write_what_is_taken(indexing, payloads)]
+        except AWAY as error:
+            return [_parked(job, error) for job in jobs]
 
     @handler(TIDY, queue=QUEUE, max_attempts=ATTEMPTS, backoff=BACKOFF)
-    async def tidy_(job: Job) -> Done:
-        return await tidy(indexing)
+    async def tidy_(job: Job) -> Outcome:
+        return await _or_parked(job, tidy(indexing))
 
     @handler(
         BUILD,
@@ -54,8 +74,8 @@ def index_handlers(indexing: Indexing) -> list[Handler]:
         max_crashes=CRASHES,
         backoff=BACKOFF,
     )
-    async def build_(job: Job, payload: BuildPayload) -> Done:
-        return await build(indexing, payload)
+    async def build_(job: Job, payload: BuildPayload) -> Outcome:
+        return await _or_parked(job, build(indexing, payload))
 
     @handler(
         SWITCH,
@@ -64,10 +84,25 @@ def index_handlers(indexing: Indexing) -> list[Handler]:
         max_crashes=CRASHES,
         backoff=BACKOFF,
     )
-    async def switch_(job: Job, payload: SwitchPayload) -> Done:
-        return await switch(indexing, payload)
+    async def switch_(job: Job, payload: SwitchPayload) -> Outcome:
+        return await _or_parked(job, switch(indexing, payload))
 
     return [write_, tidy_, build_, switch_]
+
+
+async def _or_parked(job: Job, work: Awaitable[Done]) -> Outcome:
+    try:
+        return await work
+    except AWAY as error:
+        return _parked(job, error)
+
+
+def _parked(job: Job, error: Exception) -> Outcome:
+    if datetime.now(UTC) - job.created_at > LONGEST_PARKED:
+        return Retry(error)
+    wait = error.retry_after if isinstance(error, RateLimited) else None
+    logger.warning("job %s (%s) is parked: %s", job.id, job.kind, error)
+    return Snooze(PARK_SECONDS if wait is None else wait)
 
 
 async def _write_what_is_taken(

@@ -14,8 +14,10 @@ import time
 from typing import Final
 
 from windrow.errors import (
+    EmbedderUnavailable,
     FileGone,
     FileRefused,
+    IndexUnavailable,
     RateLimited,
     StoreError,
     StoreFull,
@@ -42,6 +44,8 @@ def outcome_of(error: Exception) -> Outcome:
         case RateLimited():
             wait = PARK_SECONDS if error.retry_after is None else error.retry_after
             return Snooze(wait)
+        case EmbedderUnavailable() | IndexUnavailable():
+            return Snooze(PARK_SECONDS)
         case StoreUnavailable() | StoreFull() | StoreReadOnly():
             return Snooze(PROBE_SECONDS)
         case WindrowError() if not error.transient:
