@@ -13,7 +13,7 @@ from tests.conformance.conftest import connect_beside
 from tests.faults import FaultyStore
 from windrow import Done, Fail, Job, Queue, Retry, Snooze, Worker
 from windrow.errors import ConfigError
-from windrow.pipelines.chain import Chain, StatusRow
+from windrow.pipelines.chain import Chain, Next, StatusRow
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
 
@@ -187,6 +187,23 @@ async def test_what_belongs_to_the_chain_goes_with_it(queue: Queue) -> None:
         ("blue",),
         {"trace": "t1"},
     )
+
+
+async def test_a_stage_may_have_the_next_one_wait(queue: Queue) -> None:
+    chain = Chain("import")
+
+    @chain.stage("one")
+    async def one(job: Job) -> Next:
+        return Next({"n": 1}, delay=3600)
+
+    @chain.stage("two")
+    async def two(job: Job) -> Next:
+        return Next("the end")
+
+    await drain(queue, chain, {"n": 0})
+    [job] = await queue.list(kind="import.two")
+    assert (job.state, job.payload) == (JobState.SCHEDULED, {"n": 1})
+    assert 3590 < (job.run_at - job.created_at).total_seconds() < 3610
 
 
 def test_mistakes_in_a_chain_are_said_at_once() -> None:

@@ -11,11 +11,12 @@
     await queue.enqueue_many([calls.begin({"call_id": 7})])
     await Worker(queue, calls.handlers).run()
 
-What a stage returns is the payload of the next one, enqueued in the transaction that completes it.
-What the last one returns is its result; `Done(result)` ends the chain sooner, and the other
-outcomes mean what they always do. With a `StatusRow` a row of the user's own table says where the
-chain is: it changes with the hand-off, when a stage begins anew, and when one fails for good. All
-jobs of a row have one unique key, `call:7`: a chain that is under way is not begun again.
+What a stage returns is the payload of the next one, enqueued in the transaction that completes it;
+`Next(payload, delay=60)` has it wait. What the last one returns is its result; `Done(result)` ends
+the chain sooner, and the other outcomes mean what they always do. With a `StatusRow` a row of the
+user's own table says where the chain is: it changes with the hand-off, when a stage begins anew,
+and when one fails for good. All jobs of a row have one unique key, `call:7`: a chain that is under
+way is not begun again.
 
 `Sweeper` (sweeping.py) sees to rows that no job is at work for.
 """
@@ -80,6 +81,14 @@ def check_column(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is not the name of a table or a column")
     return name
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What a stage hands on to the next one, which begins after so many seconds."""
+
+    payload: Any
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,33 +196,35 @@ class _Passage:
     def outcome_of(self, job: Job, value: Any) -> tuple[Outcome, tuple[Any, ...] | None]:
         """How a run that returned a value ends, and what is written with that."""
         row, stages = self.chain.status, self.chain._stages
+        handed = value if isinstance(value, Next) else Next(value)
         match value:
             case Retry() | Snooze() | Cancel() | Fail():
                 return value, None
             case Done():
                 outcome, status = value, row.done if row else None
             case _ if self.place + 1 == len(stages):
-                outcome, status = Done(value), row.done if row else None
+                outcome, status = Done(handed.payload), row.done if row else None
             case _:
                 following = stages[self.place + 1]
-                outcome = Done(then=[_next_job(self.chain, following, job, value)])
+                outcome = Done(then=[_next_job(self.chain, following, job, handed)])
                 status = following.status
         if row is None or status is None:
             return outcome, None
         return outcome, row.update(job.payload, status, None)
 
 
-def _next_job(chain: Chain, stage: Stage, job: Job, payload: Any) -> NewJob:
+def _next_job(chain: Chain, stage: Stage, job: Job, handed: Next) -> NewJob:
     return NewJob(
         stage.handler.kind,
-        payload,
+        handed.payload,
+        delay=handed.delay or None,
         queue=stage.handler.queue,
         priority=job.priority,
         tenant=job.tenant,
         group=job.group,
         headers=job.headers or None,
         tags=job.tags,
-        unique=chain.key_of(payload),
+        unique=chain.key_of(handed.payload),
         # The same for each run of the job: a store that cannot hand on in one transaction may
         # enqueue it twice, and has it once.
         id=str(uuid.uuid5(_NEXT_NAMESPACE, f"{job.id}:{stage.name}")),

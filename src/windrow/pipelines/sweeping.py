@@ -13,7 +13,7 @@ what was seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -31,13 +31,22 @@ _DEAD: Final = (JobState.FAILED, JobState.CANCELLED)
 
 
 class Sweeper:
-    def __init__(self, chain: Chain, queue: Queue, *, columns: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        queue: Queue,
+        *,
+        columns: Sequence[str] = (),
+        begin: Callable[[dict[str, Any]], NewJob] | None = None,
+    ) -> None:
+        """`begin` makes the job of a row, by its payload: if it is not as `chain.begin` does."""
         if chain.status is None:
             raise ConfigError(f"the chain {chain.name!r} has no status row to be swept")
         self._chain = chain
         self._row: StatusRow = chain.status
         self._queue = queue
         self._columns = [check_column(name) for name in columns]
+        self._begin = begin or chain.begin
         self.kind = f"{chain.name}.sweep"
         self.handler = self._make_handler()
 
@@ -59,7 +68,7 @@ class Sweeper:
                 await job.tx.execute(*self._fail(row, last))
                 failed += 1
             else:
-                begun.append(self._chain.begin(self._payload(row)))
+                begun.append(self._begin(self._payload(row)))
         return Done({"begun": len(begun), "failed": failed}, then=begun)
 
     def _make_handler(self) -> Handler:
