@@ -22,8 +22,9 @@ TRUE: Final = ("1", "true", "yes", "on")
 FALSE: Final = ("0", "false", "no", "off")
 
 
-def _setting(default: Any, doc: str, *, is_secret: bool = False) -> Any:
-    return field(default=default, metadata={"doc": doc}, repr=not is_secret)
+def _setting(default: Any, doc: str, *, is_secret: bool = False, also: str = "") -> Any:
+    """`also` is another name that the environment may have for it."""
+    return field(default=default, metadata={"doc": doc, "also": also}, repr=not is_secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Settings:
     handlers: str = _setting(
         "",
         "Modules that `windrow worker` takes handlers from, with spaces or commas between; empty: "
-        "web, knowledge, video and index, Windrow's own",
+        "web, knowledge, video, calls and index, Windrow's own",
     )
     max_payload_bytes: int = _setting(4 * 1024 * 1024, "The largest payload taken, as JSON")
     max_result_bytes: int = _setting(64 * 1024 * 1024, "The largest result taken, as JSON")
@@ -103,6 +104,43 @@ class Settings:
     )
     data_dir: str = _setting(
         "", "A folder for what is no job: keys and the like; empty: ~/.local/share/windrow"
+    )
+    artifacts_url: str = _setting(
+        "",
+        "A bucket for recordings and transcripts, s3://bucket/prefix (extra s3); empty: a folder "
+        "in data_dir",
+    )
+    s3_endpoint: str = _setting(
+        "", "Who has that bucket: https://storage.yandexcloud.net; empty: AWS"
+    )
+    s3_region: str = _setting("", "The region of that bucket; empty: as boto3 finds it")
+    s3_key: str = _setting("", "The id of the key for that bucket; empty: as boto3 finds it")
+    s3_secret: str = _setting("", "The secret of that key", is_secret=True)
+    speechkit_key: str = _setting(
+        "",
+        "An API key of Yandex SpeechKit, which then transcribes calls; empty: see "
+        "speechkit_account, else they are transcribed on this machine (extra audio)",
+        is_secret=True,
+    )
+    speechkit_account: str = _setting(
+        "",
+        "In the place of that key, the file with the authorized key of a service account, whose "
+        "IAM tokens are renewed in time; or metadata: the account of this virtual machine",
+    )
+    speechkit_language: str = _setting("ru-RU", "The language that SpeechKit is to listen for")
+    speechkit_poll_interval_ms: int = _setting(
+        5000,
+        "How long SpeechKit is left alone between two looks, at least; waits grow from there",
+        also="SPEECHKIT_POLL_INTERVAL_MS",
+    )
+    speechkit_url: str = _setting(
+        "https://transcribe.api.cloud.yandex.net", "Where SpeechKit is asked to transcribe"
+    )
+    speechkit_operations_url: str = _setting(
+        "https://operation.api.cloud.yandex.net", "Where SpeechKit is asked how far it is"
+    )
+    speechkit_iam_url: str = _setting(
+        "https://iam.api.cloud.yandex.net", "Where the tokens of a service account come from"
     )
     secret_key: str = _setting(
         "",
@@ -189,8 +227,9 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    known = {PREFIX + item.name.upper(): item.name for item in fields(Settings)}
-    return {known[name]: value for name, value in environment.items() if name in known and value}
+    known = {item.metadata["also"]: item.name for item in fields(Settings)}
+    known |= {PREFIX + item.name.upper(): item.name for item in fields(Settings)}
+    return {item: environment[name] for name, item in known.items() if environment.get(name)}
 
 
 def _override(settings: Settings, given: Mapping[str, Any], source: str) -> Settings:
