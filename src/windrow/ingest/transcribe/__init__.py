@@ -3,7 +3,7 @@ it; in between nobody needs to wait."""
 
 from __future__ import annotations
 
-from windrow.ingest.transcribe.transcriber import Speech, Transcriber, open_transcriber
+from windrow.ingest.transcribe.transcriber import Quota, Speech, Transcriber, open_transcriber
 from windrow.ingest.transcribe.transcript import Line, Transcript
 
-__all__ = ["Line", "Speech", "Transcriber", "Transcript", "open_transcriber"]
+__all__ = ["Line", "Quota", "Speech", "Transcriber", "Transcript", "open_transcriber"]

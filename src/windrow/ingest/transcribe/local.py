@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from windrow.errors import MissingExtra
 from windrow.ingest.audio import SAMPLE_RATE, Piece, read_pieces
-from windrow.ingest.transcribe.transcriber import Speech
+from windrow.ingest.transcribe.transcriber import Quota, Speech
 from windrow.ingest.transcribe.transcript import Line, Transcript
 
 MODEL: Final = "moonshine-tiny-en"
@@ -28,6 +28,9 @@ class LocalTranscriber:
 
     model = MODEL
     wants_upload = False
+    quotas: tuple[Quota, ...] = ()
+    seconds_per_second = 0.0
+    poll_seconds = 0.0
 
     def __init__(self) -> None:
         if importlib.util.find_spec("moonshine_voice") is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from windrow.ingest.transcribe.transcript import Transcript
+from windrow.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,14 @@ class Speech:
     uri: str | None = None  # where a provider can fetch it, if it was uploaded
 
 
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How often a provider may be asked; `key` is the limit that keeps to it."""
+
+    key: str
+    per_hour: int
+
+
 class Transcriber(Protocol):
     @property
     def model(self) -> str:
@@ -26,7 +35,23 @@ class Transcriber(Protocol):
 
     @property
     def wants_upload(self) -> bool:
-        """Whether speech must be OGG Opus at an address."""
+        """Whether speech must be OGG Opus at an address. Else it is read from a file."""
+        ...
+
+    @property
+    def quotas(self) -> tuple[Quota, ...]:
+        """How often it may be started, and how often it may be polled; none: as often as one
+        likes."""
+        ...
+
+    @property
+    def seconds_per_second(self) -> float:
+        """How long it takes for each second of speech once it was started: nobody asks sooner."""
+        ...
+
+    @property
+    def poll_seconds(self) -> float:
+        """How long it is left alone between two polls, at least."""
         ...
 
     async def start(self, speech: Speech) -> str:
@@ -40,8 +65,26 @@ class Transcriber(Protocol):
     async def close(self) -> None: ...
 
 
-async def open_transcriber() -> Transcriber:
-    """The one of this machine. Raises MissingExtra."""
+def open_transcriber(settings: Settings) -> Transcriber:
+    """The one that the settings name, else that of this machine. Raises MissingExtra and
+    ConfigError."""
+    if _is_remote(settings):
+        from windrow.ingest.transcribe.speechkit import SpeechKit
+
+        return SpeechKit.from_settings(settings)
     from windrow.ingest.transcribe.local import LocalTranscriber
 
     return LocalTranscriber()
+
+
+def find_quotas(settings: Settings) -> tuple[Quota, ...]:
+    """Those of the one that the settings name, without opening it."""
+    if not _is_remote(settings):
+        return ()
+    from windrow.ingest.transcribe.speechkit import SpeechKit
+
+    return SpeechKit.quotas
+
+
+def _is_remote(settings: Settings) -> bool:
+    return bool(settings.speechkit_key or settings.speechkit_account)

@@ -45,9 +45,9 @@ class Videos:
     async def transcriber(self) -> Transcriber:
         """Opened with the first video that needs it: it takes a while, and an extra."""
         if not self._opened:
-            from windrow.ingest.transcribe import open_transcriber
+            from windrow.ingest.transcribe.local import LocalTranscriber
 
-            self._opened.append(await open_transcriber())
+            self._opened.append(LocalTranscriber())
         return self._opened[0]
 
     async def close(self) -> None:
