@@ -12,6 +12,7 @@ import typer
 from windrow.cli.output import (
     DatabaseOption,
     JsonOption,
+    StatusLine,
     age,
     ask,
     give_up,
@@ -97,13 +98,13 @@ def add(
         url=url,
     )
     text = sys.stdin.read() if what == "-" else None
-    with _Line(is_shown=not quiet and sys.stderr.isatty()) as line:
+    with StatusLine(is_shown=not quiet and sys.stderr.isatty()) as line:
         done = run(
             run_add(
                 settings,
                 what,
                 options,
-                line.show,
+                lambda info: line.show(_summary(info)),
                 text=text,
                 waits=wait,
                 concurrency=concurrency,
@@ -232,8 +233,16 @@ def refresh(
     settings = load(database)
     from windrow.services.knowledge_runs import run_refresh
 
-    with _Line(is_shown=not quiet and sys.stderr.isatty()) as line:
-        done = run(run_refresh(settings, source, line.show, tenant=tenant, concurrency=concurrency))
+    with StatusLine(is_shown=not quiet and sys.stderr.isatty()) as line:
+        done = run(
+            run_refresh(
+                settings,
+                source,
+                lambda info: line.show(_summary(info)),
+                tenant=tenant,
+                concurrency=concurrency,
+            )
+        )
     _tell(done, as_json)
 
 
@@ -371,25 +380,3 @@ def _summary(info: SourceInfo) -> str:
     if info.jobs:
         parts.append(f"{info.jobs} jobs to do")
     return ", ".join(parts)
-
-
-class _Line:
-    """How far it is, in one line that is drawn anew, on stderr."""
-
-    def __init__(self, *, is_shown: bool) -> None:
-        from rich.console import Console
-
-        self._status = Console(stderr=True, highlight=False).status("") if is_shown else None
-
-    def __enter__(self) -> _Line:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def show(self, info: SourceInfo) -> None:
-        if self._status is not None:
-            self._status.update(_summary(info))

@@ -10,6 +10,7 @@ import typer
 from windrow import __version__
 from windrow.cli import (
     bench,
+    calls,
     credentials,
     db,
     demo,
@@ -40,6 +41,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(calls.app, name="calls")
 app.add_typer(credentials.app, name="credentials")
 app.add_typer(db.app, name="db")
 app.add_typer(groups.app, name="groups")

@@ -117,6 +117,26 @@ def make_console() -> Console:
     return Console(color_system=colours, highlight=False)
 
 
+class StatusLine:
+    """How far something is, in one line that is drawn anew, on stderr."""
+
+    def __init__(self, *, is_shown: bool) -> None:
+        self._status = Console(stderr=True, highlight=False).status("") if is_shown else None
+
+    def __enter__(self) -> StatusLine:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def show(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(Text(text))
+
+
 def print_json(value: Any) -> None:
     """JSON on stdout, indented; datetimes as ISO 8601."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

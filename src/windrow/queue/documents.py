@@ -14,7 +14,9 @@ from typing import Any, Final, Literal, get_args
 
 from windrow.queue.codec import encode
 
-SourceKind = Literal["site", "page", "folder", "file", "note", "project", "library", "upload"]
+SourceKind = Literal[
+    "site", "page", "folder", "file", "note", "project", "library", "upload", "call", "video"
+]
 SOURCE_KINDS: Final[tuple[str, ...]] = get_args(SourceKind)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

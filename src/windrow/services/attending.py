@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from windrow.errors import JobNotFound
+from windrow.pipelines.calls.payloads import EXTRACT
+from windrow.pipelines.calls.payloads import QUEUE as CALLS_QUEUE
 from windrow.pipelines.index.payloads import QUEUE as INDEX_QUEUE
 from windrow.pipelines.index.payloads import WRITE
 from windrow.pipelines.knowledge.items import FILE
@@ -42,6 +44,7 @@ TAKEN: Final = {
     "web": (QUEUE, SCRAPE),
     "knowledge": (KNOWLEDGE_QUEUE, FILE),
     "video": (SCRAPE_QUEUE, SCRAPE_VIDEO),
+    "calls": (CALLS_QUEUE, EXTRACT),
     "index": (INDEX_QUEUE, WRITE),
 }
 

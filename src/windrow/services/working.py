@@ -40,7 +40,7 @@ ORPHAN_SECONDS: Final = 1.0
 
 
 # Named like a module: the handlers of Windrow's own kinds of jobs.
-OWN_HANDLERS: Final = ("web", "knowledge", "video", "index")
+OWN_HANDLERS: Final = ("web", "knowledge", "video", "calls", "index")
 
 
 def find_handlers(names: Sequence[str]) -> list[ModuleType]:
@@ -85,6 +85,8 @@ async def open_own_handlers(
             handlers += open_knowledge_handlers(settings, queue)
         if "video" in names:
             handlers += await stack.enter_async_context(open_video_handlers(settings, queue))
+        if "calls" in names:
+            handlers += await stack.enter_async_context(open_calls_handlers(settings, queue))
         if "index" in names:
             handlers += await stack.enter_async_context(open_index_handlers(settings, queue))
         yield handlers
@@ -119,6 +121,33 @@ async def open_video_handlers(settings: Settings, queue: Queue) -> AsyncIterator
         videos = Videos(queue, video_folder(settings), api, model, fetcher)
         stack.push_async_callback(videos.close)
         yield video_handlers(videos)
+
+
+@asynccontextmanager
+async def open_calls_handlers(settings: Settings, queue: Queue) -> AsyncIterator[list[Handler]]:
+    """The handlers of recordings, transcribed by whom the settings name."""
+    from windrow.ingest.artifacts import open_artifacts
+    from windrow.ingest.enrich.llm import Model
+    from windrow.ingest.transcribe.transcriber import find_quotas, open_transcriber
+    from windrow.pipelines.calls.context import Calls, keep_quotas
+    from windrow.pipelines.calls.stages import calls_chain, calls_sweeper
+
+    async with AsyncExitStack() as stack:
+        model = Model.from_settings(settings)
+        if model is not None:
+            stack.push_async_callback(model.close)
+        quotas = find_quotas(settings)
+        await keep_quotas(queue, quotas)
+        calls = Calls(
+            queue,
+            lambda: open_artifacts(settings),
+            lambda: open_transcriber(settings),
+            model=model,
+            quotas=quotas,
+        )
+        stack.push_async_callback(calls.close)
+        chain = calls_chain(calls)
+        yield [*chain.handlers, calls_sweeper(calls, chain).handler]
 
 
 @asynccontextmanager

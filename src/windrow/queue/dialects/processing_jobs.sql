@@ -4,7 +4,7 @@
 --   id             id
 --   org_id         tenant (one that is no UUID: by UUIDv5); that of the session if it is not given
 --   call_id        headers.call_id, else payload.call_id
---   stage          kind
+--   stage          kind; of Windrow's own calls the part after "call."
 --   status         queued: ready, scheduled, or active under a lease that is over
 --                  processing: active, waiting · done: completed · failed: failed, or crashed too often
 --                  held, paused, cancelled: as here; no claim takes them
@@ -29,7 +29,7 @@ SELECT job.id,
        windrow_dialect.as_uuid((
            SELECT coalesce(stored.headers ->> 'call_id', stored.payload ->> 'call_id')
              FROM windrow.job_payload AS stored WHERE stored.id = job.id)) AS call_id,
-       job.kind AS stage,
+       CASE WHEN starts_with(job.kind, 'call.') THEN substr(job.kind, 6) ELSE job.kind END AS stage,
        CASE WHEN job.state IN ('ready', 'scheduled') THEN 'queued'
             WHEN job.state = 'active' THEN
                 CASE WHEN NOT windrow_dialect.is_over(job.lease) THEN 'processing'
@@ -257,7 +257,8 @@ BEGIN
         UPDATE windrow.job_live
            SET tenant = CASE WHEN after.org_id IS DISTINCT FROM before.org_id
                              THEN after.org_id::text ELSE job_live.tenant END,
-               kind = after.stage,
+               kind = CASE WHEN after.stage IS DISTINCT FROM before.stage
+                           THEN after.stage ELSE job_live.kind END,
                max_attempts = after.max_attempts,
                max_crashes = CASE WHEN after.max_attempts <> before.max_attempts
                                   THEN greatest(after.max_attempts, 1)

@@ -1,0 +1,121 @@
+"""`analyze`: what is made of a transcript, written once, and both put where they are found."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import Any, Final
+
+import msgspec
+
+from windrow.errors import InvalidJob
+from windrow.ingest.enrich.analysis import LOCAL, Analysis, analyse
+from windrow.ingest.transcribe import Transcript
+from windrow.pipelines.calls.context import Calls
+from windrow.pipelines.calls.payloads import AnalyzePayload, Keys
+from windrow.pipelines.index.tidying import write_job
+from windrow.queue.calls import AnalysisRow, Call
+from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, content_id
+from windrow.queue.job import Job
+from windrow.queue.outcome import Done
+
+SOURCE: Final = "calls"
+NOTHING_SAID: Final = "nobody says anything"
+
+
+async def analyze(calls: Calls, job: Job, payload: AnalyzePayload) -> Done:
+    """The same input is analysed once, whoever asks: the row says what it was made from."""
+    store = calls.queue.store
+    found = await store.get_calls(job.tenant or "", [payload.call_id])
+    if not found:
+        raise InvalidJob(f"there is no call {payload.call_id}")
+    [call] = found
+    transcript = await _transcript(calls, Keys(job.tenant, call.id))
+    analysed_from = _input(transcript, calls.model.name if calls.model else LOCAL)
+    if call.analysed_from == analysed_from and call.analysis is not None:
+        analysis = dict(call.analysis)
+    else:
+        made = await analyse(transcript.text, calls.model, job.step)
+        analysis = _with_talk_time(made, transcript)
+    document, content = _document(call, transcript, analysis, analysed_from)
+    await store.put_analysis(AnalysisRow(call.id, analysis, analysed_from), tx=job.tx)
+    await store.put_sources([_source(call)], tx=job.tx)
+    await store.put_documents([document], [content] if content else [], tx=job.tx)
+    then = [write_job(content.id, job.tenant, job.priority)] if content else []
+    result = {"title": analysis["title"], "lines": len(transcript.lines), "document": document.id}
+    return Done(result, then=then)
+
+
+async def _transcript(calls: Calls, keys: Keys) -> Transcript:
+    async with calls.working_folder() as folder:
+        path = folder / "transcript.json"
+        await calls.artifacts.get(keys.transcript, path)
+        return Transcript.from_json(path.read_bytes())
+
+
+def _input(transcript: Transcript, maker: str) -> str:
+    """What names an input and who works on it."""
+    return hashlib.sha256(transcript.to_json() + b"\0" + maker.encode()).hexdigest()
+
+
+def _with_talk_time(analysis: Analysis, transcript: Transcript) -> dict[str, Any]:
+    by_speaker = transcript.talk_seconds()
+    known = {speaker: seconds for speaker, seconds in by_speaker.items() if speaker}
+    plain: dict[str, Any] = msgspec.to_builtins(analysis)
+    return {
+        **plain,
+        "talk_seconds": round(sum(by_speaker.values()), 2),
+        "talk_seconds_by_speaker": known,
+        "transcribed_by": transcript.model,
+        "language": transcript.language,
+    }
+
+
+def _source(call: Call) -> SourceRow:
+    """All calls of a collection are of one source."""
+    uri = f"{SOURCE}:{call.collection}"
+    id = hashlib.sha256(uri.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return SourceRow(call.tenant, id, call.collection, "call", uri, title="Calls")
+
+
+def _document(
+    call: Call, transcript: Transcript, analysis: dict[str, Any], analysed_from: str
+) -> tuple[DocumentRow, ContentRow | None]:
+    """What a call is found by: what was made of it, then what was said."""
+    id = str(uuid.uuid5(uuid.UUID(call.id), "document"))
+    content = None
+    if not transcript.is_empty:
+        text = _text(transcript, analysis)
+        new = content_id(id, analysed_from)
+        content = ContentRow(new, call.tenant, call.collection, text)
+    row = DocumentRow(
+        id=id,
+        tenant=call.tenant,
+        collection=call.collection,
+        source=_source(call).id,
+        uri=f"call:{call.id}",
+        title=analysis["title"] or call.name,
+        language="markdown",
+        tags=("call",),
+        metadata={"call_id": call.id, "file": call.name, "seconds": call.seconds},
+        content_hash=analysed_from,
+        pending=content.id if content else None,
+        size=len(content.text.encode("utf-8", "replace")) if content else 0,
+        skipped=None if content else NOTHING_SAID,
+        dated_at=call.created_at,
+    )
+    return row, content
+
+
+def _text(transcript: Transcript, analysis: dict[str, Any]) -> str:
+    parts = [f"# {analysis['title']}", analysis["summary"]]
+    if analysis["topics"]:
+        parts.append("Topics: " + ", ".join(analysis["topics"]))
+    if analysis["action_items"]:
+        parts.append("## Action items")
+        parts.append("\n".join(f"- {item}" for item in analysis["action_items"]))
+    parts.append("## Transcript")
+    parts += [
+        f"{line.speaker}: {line.text}" if line.speaker else line.text for line in transcript.lines
+    ]
+    return "\n\n".join(part for part in parts if part)

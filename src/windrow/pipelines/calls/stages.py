@@ -1,0 +1,196 @@
+"""The stages of a call: extract_audio → transcribe_start → transcribe_poll → analyze.
+
+Each looks first whether what it makes is there, under a key that is the same for every run: then it
+only removes what is not needed any more and hands on. Files are kept before rows are written and
+inputs removed before the stage is completed, so a run that dies at any point is repeated at no cost
+but time. Only a start is paid for: see `starting`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from windrow.errors import ProviderError
+from windrow.ingest.audio import extract_audio, probe, to_ogg_opus
+from windrow.ingest.transcribe import Speech, Transcript
+from windrow.pipelines.calls.analyzing import analyze
+from windrow.pipelines.calls.context import Calls
+from windrow.pipelines.calls.payloads import (
+    CHAIN,
+    DONE,
+    EXTRACT,
+    FAILED,
+    QUEUE,
+    AnalyzePayload,
+    ExtractPayload,
+    Keys,
+    PollPayload,
+    StartPayload,
+    tag_of,
+)
+from windrow.pipelines.calls.polling import deadline, first_wait, next_wait, waited
+from windrow.pipelines.calls.starting import start_once
+from windrow.pipelines.chain import Chain, Next, StatusRow
+from windrow.pipelines.sweeping import Sweeper
+from windrow.queue.calls import ArtifactRow, CallNote
+from windrow.queue.job import Job, NewJob
+from windrow.queue.outcome import Done, Fail, Snooze
+
+LEASE_SECONDS = 120
+
+
+def calls_chain(calls: Calls) -> Chain:
+    """The stages, each with its limits and its way to try again."""
+    table = f"{calls.queue.store.capabilities.table_prefix}call"
+    row = StatusRow(
+        table, field="call_id", column="status", error="error", done=DONE, failed=FAILED
+    )
+    chain = Chain(CHAIN, status=row)
+    usual: dict[str, Any] = {"queue": QUEUE, "preset": "processing", "lease": LEASE_SECONDS}
+
+    @chain.stage("extract_audio", status="extract_audio", **usual)
+    async def extract_audio(job: Job, payload: ExtractPayload) -> StartPayload:
+        return await extract(calls, job, payload)
+
+    @chain.stage("transcribe_start", status="transcribe_start", limits=calls.limits(0), **usual)
+    async def transcribe_start(job: Job, payload: StartPayload) -> Next:
+        return await start(calls, job, payload)
+
+    @chain.stage("transcribe_poll", status="transcribe_poll", limits=calls.limits(1), **usual)
+    async def transcribe_poll(job: Job, payload: PollPayload) -> AnalyzePayload | Snooze | Fail:
+        return await poll(calls, job, payload)
+
+    @chain.stage("analyze", status="analyze", **usual)
+    async def analyze_(job: Job, payload: AnalyzePayload) -> Done:
+        return await analyze(calls, job, payload)
+
+    return chain
+
+
+def begin_job(call_id: str, tenant: str | None, **options: Any) -> NewJob:
+    """The job that begins a call. While one of its stages waits or runs there is no second one."""
+    return NewJob(
+        EXTRACT,
+        {"call_id": call_id},
+        queue=QUEUE,
+        tenant=tenant,
+        unique=tag_of(call_id),
+        tags=(tag_of(call_id),),
+        headers={"call_id": call_id},
+        **options,
+    )
+
+
+def calls_sweeper(calls: Calls, chain: Chain) -> Sweeper:
+    """Sees to calls that no job is at work for."""
+
+    def begin(row: dict[str, Any]) -> NewJob:
+        return begin_job(row["call_id"], row["tenant"] or None)
+
+    return Sweeper(chain, calls.queue, columns=["tenant"], begin=begin)
+
+
+async def extract(calls: Calls, job: Job, payload: ExtractPayload) -> StartPayload:
+    """The sound of the recording alone, in the place of the recording."""
+    keys = Keys(job.tenant, payload.call_id)
+    found = await job.step("extract", _extract, calls, keys)
+    await calls.artifacts.remove(keys.source)
+    size = await calls.artifacts.size(keys.audio) or 0
+    store = calls.queue.store
+    await store.note_call(CallNote(payload.call_id, **found), tx=job.tx)
+    audio = ArtifactRow(payload.call_id, "audio", keys.audio, size)
+    await store.put_artifacts([audio], tx=job.tx)
+    await store.delete_artifacts(payload.call_id, ["source"], tx=job.tx)
+    return StartPayload(payload.call_id, found["seconds"])
+
+
+async def _extract(calls: Calls, keys: Keys) -> dict[str, Any]:
+    async with calls.working_folder() as folder:
+        path = folder / "audio.flac"
+        if await calls.artifacts.size(keys.audio) is not None:
+            await calls.artifacts.get(keys.audio, path)
+            return {"seconds": (await probe(path)).seconds or 0.0, "note": None}
+        await calls.artifacts.get(keys.source, folder / "source")
+        audio = await extract_audio(folder / "source", path)
+        await calls.artifacts.put(keys.audio, path)
+    return {"seconds": audio.seconds, "note": audio.note}
+
+
+async def start(calls: Calls, job: Job, payload: StartPayload) -> Next:
+    """Have the speech transcribed; nobody asks for the result before it can be there."""
+    keys = Keys(job.tenant, payload.call_id)
+    if await calls.artifacts.size(keys.transcript) is not None:
+        return Next(PollPayload(payload.call_id, payload.seconds, ""))
+    transcriber = calls.transcriber
+    uri = await _upload(calls, keys) if transcriber.wants_upload else None
+    operation = await start_once(calls, job, Speech(Path(), payload.seconds, uri))
+    if uri is not None:
+        size = await calls.artifacts.size(keys.speech) or 0
+        speech = ArtifactRow(payload.call_id, "speech", keys.speech, size)
+        await calls.queue.store.put_artifacts([speech], tx=job.tx)
+    polled = PollPayload(payload.call_id, payload.seconds, operation)
+    return Next(polled, delay=first_wait(transcriber, payload.seconds))
+
+
+async def _upload(calls: Calls, keys: Keys) -> str | None:
+    """Where the speech is, as providers take it; put there unless it is."""
+    uri = calls.artifacts.address(keys.speech)
+    if uri is not None and await calls.artifacts.size(keys.speech) is None:
+        async with calls.working_folder() as folder:
+            await calls.artifacts.get(keys.audio, folder / "audio.flac")
+            path = await to_ogg_opus(folder / "audio.flac", folder / "speech.ogg")
+            await calls.artifacts.put(keys.speech, path)
+    return uri
+
+
+async def poll(calls: Calls, job: Job, payload: PollPayload) -> AnalyzePayload | Snooze | Fail:
+    """Ask for the transcript, and again later: waiting costs no attempt and no row."""
+    keys = Keys(job.tenant, payload.call_id)
+    if await calls.artifacts.size(keys.transcript) is None:
+        try:
+            transcript = await _ask(calls, keys, payload)
+        except ProviderError as error:
+            # It was paid for: as long as it can be had, somebody asks.
+            if not error.transient or not payload.operation_id:
+                raise
+            return await _later(calls, job, payload, str(error), error.retry_after)
+        if transcript is None:
+            return await _later(calls, job, payload)
+        await _keep(calls, keys, transcript)
+    await calls.artifacts.remove(keys.speech)
+    size = await calls.artifacts.size(keys.transcript) or 0
+    store = calls.queue.store
+    kept = ArtifactRow(payload.call_id, "transcript", keys.transcript, size)
+    await store.put_artifacts([kept], tx=job.tx)
+    await store.delete_artifacts(payload.call_id, ["speech"], tx=job.tx)
+    return AnalyzePayload(payload.call_id)
+
+
+async def _ask(calls: Calls, keys: Keys, payload: PollPayload) -> Transcript | None:
+    transcriber = calls.transcriber
+    if transcriber.wants_upload:
+        return await transcriber.poll(payload.operation_id, Speech(Path(), payload.seconds))
+    async with calls.working_folder() as folder:
+        path = folder / "audio.flac"
+        await calls.artifacts.get(keys.audio, path)
+        return await transcriber.poll(payload.operation_id, Speech(path, payload.seconds))
+
+
+async def _later(
+    calls: Calls, job: Job, payload: PollPayload, why: str = "", after: float | None = None
+) -> Snooze | Fail:
+    so_far = waited(job)
+    if so_far > deadline(payload.seconds):
+        because = f": {why}" if why else ""
+        return Fail(f"there is no transcript after {so_far / 60:.0f} minutes{because}")
+    wait = max(next_wait(calls.transcriber, so_far), after or 0.0)
+    await job.report_progress(message=f"{why or 'not ready yet'}; asked again in {wait:.0f} s")
+    return Snooze(wait)
+
+
+async def _keep(calls: Calls, keys: Keys, transcript: Transcript) -> None:
+    async with calls.working_folder() as folder:
+        path = folder / "transcript.json"
+        path.write_bytes(transcript.to_json())
+        await calls.artifacts.put(keys.transcript, path)
