@@ -87,3 +87,15 @@ def unknown_codec(folder: Path) -> Path:
     path = folder / "unknown_codec.wav"
     path.write_bytes(data)
     return path
+
+
+def long_silence(folder: Path, seconds: int) -> Path:
+    """Hours of it cost nothing: a WAV file with a hole in it."""
+    path = folder / "hours.wav"
+    rate, size = 8000, seconds * 8000 * 2
+    form = struct.pack("<HHIIHH", 1, 1, rate, rate * 2, 2, 16)
+    head = b"RIFF" + struct.pack("<I", 36 + size) + b"WAVEfmt " + struct.pack("<I", len(form))
+    with path.open("wb") as file:
+        file.write(head + form + b"data" + struct.pack("<I", size))
+        file.truncate(44 + size)
+    return path

@@ -57,7 +57,7 @@ class SpeechKitServer:
         # It reads the bucket as somebody who may.
         self.signed: Callable[[str], str] = lambda uri: uri
         self.reached = asyncio.Event()  # a request has come
-        self._hanging: list[asyncio.Event] = []
+        self.hanging: list[asyncio.Event] = []
 
     def fail(self, what: str, *faults: Fault) -> None:
         self.faults[what].extend(faults)
@@ -124,7 +124,7 @@ class SpeechKitServer:
         self.polls.clear()
 
     def let_go(self) -> None:
-        for one in self._hanging:
+        for one in self.hanging:
             one.set()
 
     async def _is_there(self, uri: str) -> bool:
@@ -155,8 +155,8 @@ class SpeechKitServer:
         if fault is None:
             return web.json_response(body)
         if fault.how == "hang":
-            self._hanging.append(asyncio.Event())
-            await self._hanging[-1].wait()
+            self.hanging.append(asyncio.Event())
+            await self.hanging[-1].wait()
         if fault.how == "drop":
             assert request.transport is not None
             request.transport.abort()

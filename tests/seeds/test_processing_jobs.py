@@ -18,6 +18,8 @@ from tests.builders import add, claim, complete, get, state
 from tests.seeds.conftest import Connect, until_waiting
 from tests.seeds.documents import Reading, columns_of
 from tests.seeds.workers import run_worker
+from windrow import Queue
+from windrow.pipelines.calls.stages import begin_job
 from windrow.queue.ids import owner_id
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
@@ -494,3 +496,18 @@ async def test_j1_claim_reads_live_rows_in_their_order_and_no_finished_ones(
 
 def seconds(seconds: float) -> Any:
     return timedelta(seconds=seconds)
+
+
+async def test_j4_windrows_own_calls_are_rows_with_their_stage(db: Any, store: Store) -> None:
+    await Queue(store).enqueue_many([begin_job(CALL, ORG)])
+    seen = "select stage, org_id::text, call_id::text, status, attempts from processing_jobs"
+    assert [tuple(row) for row in await db.fetch(seen)] == [
+        ("extract_audio", ORG, CALL, "queued", 0)
+    ]
+    [row] = await db.fetch(CLAIM, "elsewhere")
+    await db.execute(FAIL, row["id"], "no audio yet", timedelta(0))
+    assert (await get(store, str(row["id"]))).kind == "call.extract_audio"
+    assert [tuple(row) for row in await db.fetch(seen)] == [
+        ("extract_audio", ORG, CALL, "queued", 1)
+    ]
+    assert len(await db.fetch(f"{seen} where stage = 'extract_audio' and call_id = $1", CALL)) == 1
