@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,17 +70,35 @@ async def openai() -> AsyncIterator[OpenAIStandin]:
         yield standin
 
 
-@pytest.fixture
-async def studio(
-    queue: Queue,
-    scrapecreators: ScrapeCreatorsStandin,
-    openai: OpenAIStandin,
-    tmp_path: Path,
+@asynccontextmanager
+async def open_studio(
+    queue: Queue, api: ScrapeCreatorsStandin, chat: OpenAIStandin, folder: Path
 ) -> AsyncIterator[Studio]:
-    settings = Settings(data_dir=str(tmp_path))
+    settings = Settings(data_dir=str(folder))
     await install_video(queue, settings)
     async with (
-        ScrapeCreators(KEY, scrapecreators.url, seconds=0.5) as api,
-        Model(openai.url, "barn-1", KEY, seconds=0.5) as model,
+        ScrapeCreators(KEY, api.url, seconds=0.5) as client,
+        Model(chat.url, "barn-1", KEY, seconds=0.5) as model,
     ):
-        yield Studio(queue, Videos(queue, tmp_path / "videos", api, model), settings)
+        yield Studio(queue, Videos(queue, folder / "videos", client, model), settings)
+
+
+@pytest.fixture
+async def studio(
+    queue: Queue, scrapecreators: ScrapeCreatorsStandin, openai: OpenAIStandin, tmp_path: Path
+) -> AsyncIterator[Studio]:
+    """On each store."""
+    async with open_studio(queue, scrapecreators, openai, tmp_path) as studio:
+        yield studio
+
+
+@pytest.fixture
+async def small_studio(
+    scrapecreators: ScrapeCreatorsStandin, openai: OpenAIStandin, tmp_path: Path
+) -> AsyncIterator[Studio]:
+    """On SQLite, for what is the same on every store."""
+    async with (
+        Queue.open(f"sqlite:///{tmp_path}/jobs.db") as queue,
+        open_studio(queue, scrapecreators, openai, tmp_path) as studio,
+    ):
+        yield studio

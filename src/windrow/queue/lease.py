@@ -193,7 +193,11 @@ class LazyTransaction:
         """Commit what was executed so far while the job goes on, if it is still ours: raises
         LeaseLost if not. A later run does not know of it, so it should be harmless to repeat."""
         if begun := self.take():
-            await self._store.save_work(self._job.id, token_of(self._job), begun)
+            try:
+                await self._store.save_work(self._job.id, token_of(self._job), begun)
+            except StoreError:
+                await begun.rollback()  # a later run would wait for its locks
+                raise
 
     async def rollback(self) -> None:
         """Drop what was executed so far."""

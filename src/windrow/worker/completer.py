@@ -167,6 +167,8 @@ class Completer(Service):
             finished = await self._store.finish_jobs([end.finish], tx=begun)
         except StoreError as error:
             logger.warning("job %s: its transaction could not be ended: %s", run.job.id, error)
+            if begun is not None:
+                await begun.rollback()  # whoever runs it next would wait for its locks
             self._pending.append((run, _after_trouble(end, error)))
             return
         self._runs.remove(run)

@@ -69,6 +69,21 @@ CREATE OR REPLACE TRIGGER windrow_video_again AFTER UPDATE OF processing_status 
     FOR EACH ROW WHEN (NEW.processing_status = 'pending')
     EXECUTE FUNCTION windrow_dialect.enqueue_video();
 
+-- What is left for the commit runs as whoever commits, who may see nothing of the jobs.
+DO $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN SELECT DISTINCT tgfoid::regprocedure::text AS name
+                   FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+                  WHERE relnamespace = 'windrow'::regnamespace AND tgdeferrable AND NOT tgisinternal
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = pg_catalog, pg_temp',
+                       found.name);
+    END LOOP;
+END
+$$;
+
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM windrow.dialect WHERE name = 'pgmq') THEN
