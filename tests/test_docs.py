@@ -48,6 +48,14 @@ def test_the_loops_of_ones_own_run_as_printed(tmp_path: Path) -> None:
     assert "<JobState.SCHEDULED: 'scheduled'>: 1" in printed
 
 
+def test_the_pipeline_of_the_guide_runs_as_printed(tmp_path: Path) -> None:
+    [example] = fenced(ROOT / "docs/guides/pipelines.md", "python")
+    printed = run_program(example, tmp_path)
+    assert "{'id': 1, 'processing_status': 'done', 'words': 4}" in printed
+    assert "{'id': 2, 'processing_status': 'done', 'words': None}" in printed
+    assert "{'id': 3, 'processing_status': 'done', 'words': 4}" in printed
+
+
 def test_the_conversion_of_the_guide_runs_as_printed(tmp_path: Path) -> None:
     page, looking = fenced(ROOT / "docs/guides/converting.md", "python")
     printed = run_program(f"{page}\ntext = another = document.markdown * 9\n{looking}", tmp_path)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from tests.faults import FaultyStore
 from tests.video.conftest import Studio
@@ -78,7 +79,7 @@ async def test_call_that_takes_longer_than_the_lease_is_not_made_twice(
     """P8: kept alive by the heartbeat."""
     slow = scrapecreators.fault
 
-    async def take_long(request):  # type: ignore[no-untyped-def]
+    async def take_long(request: web.Request) -> web.Response | None:
         await asyncio.sleep(1.6 if "transcript" in request.path else 0)
         return await slow(request)
 
