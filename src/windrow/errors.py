@@ -241,7 +241,8 @@ class BrowserCrashed(IngestError):
 class ProviderError(IngestError):
     """A service that does a part of the work refused, or did not answer.
 
-    `status` is that of its answer, if there was one.
+    `status` is that of its answer, if there was one; `was_sent` says whether it may have been asked
+    at all.
     """
 
     code = "PROVIDER_ERROR"
@@ -254,8 +255,10 @@ class ProviderError(IngestError):
         status: int | None = None,
         transient: bool = False,
         retry_after: float | None = None,
+        was_sent: bool = True,
     ) -> None:
         self.provider = provider
+        self.was_sent = was_sent
         self.status = status
         self.transient = transient
         self.retry_after = retry_after

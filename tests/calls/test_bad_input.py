@@ -193,6 +193,22 @@ async def test_a_start_whose_answer_is_lost_is_asked_for_once_more(
     assert await desk.queue.list(kind="call.transcribe_poll") == []
 
 
+async def test_a_start_that_nobody_was_asked_for_is_no_start(
+    desk: Desk, speechkit: SpeechKitServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever cannot be reached has begun nothing: tried again as after any trouble that passes."""
+    transcriber: Any = desk.calls.transcriber
+    real = transcriber._url
+    monkeypatch.setattr(transcriber, "_url", "http://127.0.0.1:1/nobody")
+    state, why = await end(desk)
+    assert state == "failed"
+    assert "does not answer" in why
+    assert (await last_job(desk, "start")).attempts == 5
+    monkeypatch.setattr(transcriber, "_url", real)
+    assert await end(desk) == ("done", "")
+    assert list(speechkit.billed.values()) == [1]
+
+
 async def test_a_start_whose_second_answer_arrives_goes_on_with_that(
     desk: Desk, speechkit: SpeechKitServer
 ) -> None:

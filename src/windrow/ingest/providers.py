@@ -28,6 +28,9 @@ LONGEST_REASON: Final = 300  # characters of what a service says
 MAY_HELP: Final = frozenset({408, 409, 429})  # and 5xx
 NO_CREDIT: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
+# Whoever could not be connected to was asked nothing.
+_UNCONNECTED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+
 T = TypeVar("T")
 
 
@@ -120,7 +123,12 @@ class Provider:
                 read = await self._read(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise ProviderError(self.name, f"does not answer: {why}", transient=True) from error
+            raise ProviderError(
+                self.name,
+                f"does not answer: {why}",
+                transient=True,
+                was_sent=not isinstance(error, _UNCONNECTED),
+            ) from error
         answer = Answer(self.name, response.status, response.headers, read)
         refusal = read_refusal(answer.status, answer.headers, answer.body)
         if refusal is not None and refusal.status not in takes:

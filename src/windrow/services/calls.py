@@ -13,7 +13,16 @@ from typing import Final
 from windrow.errors import FileGone, FileRefused, SourceNotFound
 from windrow.ingest.artifacts import Artifacts, open_artifacts
 from windrow.ingest.transcribe.transcript import Transcript
-from windrow.pipelines.calls.payloads import CHAIN, DONE, FAILED, STAGES, Keys, call_id_of, tag_of
+from windrow.pipelines.calls.payloads import (
+    CHAIN,
+    DONE,
+    FAILED,
+    PENDING,
+    STAGES,
+    Keys,
+    call_id_of,
+    tag_of,
+)
 from windrow.pipelines.calls.stages import begin_job
 from windrow.pipelines.sweeping import QUEUE as SWEEP_QUEUE
 from windrow.queue.calls import ArtifactInfo, ArtifactRow, Call, CallRow
@@ -76,7 +85,7 @@ async def add_call(
     FileRefused, and then nothing is begun."""
     call_id = call_id_of(org, await asyncio.to_thread(_digest, path))
     known = await queue.store.get_calls(org or "", [call_id])
-    if known and known[0].status == DONE:
+    if known and known[0].status not in (PENDING, FAILED):
         return call_id
     # Kept before anybody is told of it: whoever runs the job finds it.
     keys = Keys(org, call_id)
@@ -190,7 +199,7 @@ def _stages(call: Call, jobs: list[Job]) -> tuple[StageInfo, ...]:
         job = by_name.get(name)
         if place < at:
             stages.append(StageInfo(name, "done"))
-        elif place > at or call.status == "pending":
+        elif place > at or call.status == PENDING:
             stages.append(StageInfo(name, "waiting"))
         elif call.status == FAILED:
             stages.append(StageInfo(name, "failed", call.error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,18 @@ async def test_a_token_that_is_refused_is_renewed_once(
     server.tokens.clear()
     assert await transcriber.poll("op-1", SPEECH) is not None
     assert len(server.exchanged) == 2
+    await transcriber.close()
+
+
+async def test_without_a_token_speechkit_was_not_asked(
+    server: SpeechKitServer, tmp_path: Path
+) -> None:
+    settings = settings_of(server, speechkit_account=str(account(tmp_path)))
+    transcriber = open_transcriber(replace(settings, speechkit_iam_url="http://127.0.0.1:1"))
+    with pytest.raises(ProviderError, match="IAM does not answer") as raised:
+        await transcriber.start(Speech(Path(), 60.0, "https://bucket/speech.ogg"))
+    assert raised.value.transient
+    assert not raised.value.was_sent
     await transcriber.close()
 
 

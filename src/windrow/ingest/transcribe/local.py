@@ -44,14 +44,18 @@ class LocalTranscriber:
         return OPERATION
 
     async def poll(self, operation: str, speech: Speech) -> Transcript | None:
-        return await self.transcribe(speech.path)
+        """It is never too early to ask."""
+        lines: list[Line] = []
+        async for piece in read_pieces(speech.path):
+            lines += await self.transcribe_piece(piece)
+            await speech.heard(piece.start + piece.seconds)
+        return Transcript(tuple(lines), MODEL, LANGUAGE)
 
     async def transcribe(self, path: Path) -> Transcript:
         """What is said in a recording, whatever its container. Silence becomes no lines."""
-        lines: list[Line] = []
-        async for piece in read_pieces(path):
-            lines += await self.transcribe_piece(piece)
-        return Transcript(tuple(lines), MODEL, LANGUAGE)
+        transcript = await self.poll(OPERATION, Speech(path, 0.0))
+        assert transcript is not None
+        return transcript
 
     async def transcribe_piece(self, piece: Piece) -> list[Line]:
         # Asked about nothing, a model makes something up.

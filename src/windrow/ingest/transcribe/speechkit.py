@@ -122,15 +122,22 @@ class SpeechKit:
             await one.close()
 
     async def _ask(self, provider: Provider, method: str, url: str, body: object = None) -> Answer:
-        headers = {"Authorization": await self._identity.header()}
+        headers = {"Authorization": await self._header()}
         try:
             return await provider.ask(method, url, headers=headers, body=body)
         except ProviderError as error:
             if error.status != 401 or not self._identity.is_renewable:
                 raise
         # A token may end before its time. Nothing was begun: it can be asked for again.
-        headers = {"Authorization": await self._identity.header(renew=True)}
+        headers = {"Authorization": await self._header(renew=True)}
         return await provider.ask(method, url, headers=headers, body=body)
+
+    async def _header(self, *, renew: bool = False) -> str:
+        try:
+            return await self._identity.header(renew=renew)
+        except ProviderError as error:
+            error.was_sent = False  # not to SpeechKit, which is what counts
+            raise
 
 
 def _lines(response: _Response) -> tuple[Line, ...]:

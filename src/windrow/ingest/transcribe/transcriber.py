@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from windrow.ingest.transcribe.transcript import Transcript
 from windrow.settings import Settings
+
+
+async def _unheard(seconds: float) -> None:
+    """Nobody wants to know how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,7 @@ class Speech:
     path: Path
     seconds: float
     uri: str | None = None  # where a provider can fetch it, if it was uploaded
+    heard: Callable[[float], Awaitable[None]] = _unheard  # told so many seconds, now and again
 
 
 @dataclass(frozen=True, slots=True)

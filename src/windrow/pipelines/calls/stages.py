@@ -8,6 +8,7 @@ but time. Only a start is paid for: see `starting`.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ async def poll(calls: Calls, job: Job, payload: PollPayload) -> AnalyzePayload |
     keys = Keys(job.tenant, payload.call_id)
     if await calls.artifacts.size(keys.transcript) is None:
         try:
-            transcript = await _ask(calls, keys, payload)
+            transcript = await _ask(calls, job, keys, payload)
         except ProviderError as error:
             # It was paid for: as long as it can be had, somebody asks.
             if not error.transient or not payload.operation_id:
@@ -167,14 +168,21 @@ async def poll(calls: Calls, job: Job, payload: PollPayload) -> AnalyzePayload |
     return AnalyzePayload(payload.call_id)
 
 
-async def _ask(calls: Calls, keys: Keys, payload: PollPayload) -> Transcript | None:
+async def _ask(calls: Calls, job: Job, keys: Keys, payload: PollPayload) -> Transcript | None:
     transcriber = calls.transcriber
     if transcriber.wants_upload:
         return await transcriber.poll(payload.operation_id, Speech(Path(), payload.seconds))
     async with calls.working_folder() as folder:
         path = folder / "audio.flac"
         await calls.artifacts.get(keys.audio, path)
-        return await transcriber.poll(payload.operation_id, Speech(path, payload.seconds))
+        speech = Speech(path, payload.seconds, heard=partial(_tell, job, payload.seconds))
+        return await transcriber.poll(payload.operation_id, speech)
+
+
+async def _tell(job: Job, seconds: float, heard: float) -> None:
+    """How far it is, for people who watch."""
+    percent = min(99.0, 100 * heard / seconds) if seconds else None
+    await job.report_progress(percent, f"heard {heard:.0f} of {seconds:.0f} s")
 
 
 async def _later(

@@ -47,6 +47,6 @@ async def start_once(calls: Calls, job: Job, speech: Speech) -> str:
 def _is_refusal(error: ProviderError | RateLimited) -> bool:
     """Whether the provider has said that it began nothing. An answer that cannot be read, or none
     at all, does not say so."""
-    if isinstance(error, RateLimited):
+    if isinstance(error, RateLimited) or not error.was_sent or not error.transient:
         return True
-    return (error.status is not None and error.status >= 300) or not error.transient
+    return error.status is not None and error.status >= 300
