@@ -113,7 +113,7 @@ async def test_copies_while_jobs_are_claimed_take_no_job_that_runs(
 ) -> None:
     target = f"sqlite:///{tmp_path / 'jobs.db'}"
     async with Queue.open(url) as queue:
-        await queue.enqueue_many([NewJob("n", n) for n in range(200)])
+        await queue.enqueue_many([NewJob("n", n) for n in range(60)])
         ran: list[int] = []
 
         async def work() -> None:
@@ -128,5 +128,5 @@ async def test_copies_while_jobs_are_claimed_take_no_job_that_runs(
     async with Queue.open(target) as moved:
         jobs = await moved.list(limit=1000)
     waiting = [job.payload for job in jobs if job.state is JobState.READY]
-    assert sorted(ran + waiting) == list(range(200))
-    assert len(jobs) == 200
+    assert sorted(ran + waiting) == list(range(60))
+    assert len(jobs) == 60

@@ -50,8 +50,8 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "schedules": (
         (
-            "Windrow keeps no schedules in BullMQ: use BullMQ's own job schedulers "
-            f"(upsertJobScheduler), whose jobs are run like any other, or {_ELSEWHERE}"
+            "Windrow keeps no schedules in BullMQ: enqueue from a cron of your own, with an id "
+            f"made of the slot, or {_ELSEWHERE}"
         ),
         _verbs_of(ScheduleStore),
     ),
