@@ -65,7 +65,6 @@ bench: $(PEERS) ## Measure beside the floor and the peers (ARGS='--no-peers --ro
 	$(BIN)/python -m bench $(ARGS)
 	$(BIN)/python -m bench.api
 	$(BIN)/python -m bench.quality
-	$(BIN)/python -m bench.knowledge --chunks 500000
 
 serve: $(STAMP) ## Run the server, with a worker in it
 	$(BIN)/windrow serve

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from bench import convert, crawl, report, rounds
+from bench import convert, crawl, knowledge, report, rounds
 from bench.contestant import Contestant, contestants
 
 CONVERSIONS = 7  # rounds, of which one takes a second or two
@@ -16,10 +16,12 @@ CONVERSIONS = 7  # rounds, of which one takes a second or two
 
 def main() -> None:
     given = parse()
-    chosen = {} if given.only_pages else choose(given)
+    chosen = {} if given.only_pages or given.only_knowledge else choose(given)
     results = rounds.run(given, chosen)
-    if given.pages:
+    if given.pages and not given.only_knowledge:
         results.pages = crawl.run(given.pages, given.rounds) + convert.run(CONVERSIONS)
+    if given.files and not given.only_pages:
+        results.knowledge = knowledge.run(given.files, given.chunks, given.rounds)
     print(report.as_text(results))
     if not given.no_save:
         print(f"\nkept in {results.save()}")
@@ -32,6 +34,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--pickups", type=int, default=100, help="jobs to an idle worker")
     parser.add_argument("--pages", type=int, default=5_000, help="pages of a crawl; 0: none")
     parser.add_argument("--only-pages", action="store_true", help="crawls and conversion only")
+    parser.add_argument("--files", type=int, default=knowledge.FILES, help="ingested; 0: none")
+    parser.add_argument("--chunks", type=int, default=knowledge.LARGE, help="of a large index")
+    parser.add_argument("--only-knowledge", action="store_true", help="files and searches only")
     parser.add_argument("--in-flight", type=int, default=rounds.IN_FLIGHT)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--store", choices=("postgres", "sqlite", "redis"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import convert, crawl
+from bench import convert, crawl, knowledge
 from bench.results import Results, Spread, ratio, spread
 
 PLAIN, BATCHES, RAW = "windrow postgres", "windrow postgres, batches", "windrow postgres, raw loop"
@@ -74,6 +74,20 @@ def crawl_goals(name: str) -> list[Goal]:
     ]
 
 
+def knowledge_goals() -> list[Goal]:
+    """Of the embedded index, at about 50,000 chunks."""
+
+    def found(measure: str) -> Callable[[Results], Spread | None]:
+        return lambda results: spread(results, knowledge.EDGE, measure)
+
+    return [
+        Goal("files ingested/s, 2 KiB, two processes", 500, found("files_per_second")),
+        Goal("hybrid search in the process, p50 ms", None, found("search_p50_ms"), most=3),
+        Goal("hybrid search through the owner, p50 ms", None, found("owner_p50_ms"), most=8),
+        Goal("second scan of 20,000 files, s", None, found("rescan_seconds"), most=5),
+    ]
+
+
 GOALS = [
     Goal("Postgres drain, plain handlers ÷ UPDATE floor", 0.7, of(PLAIN, DRAIN, FLOOR)),
     Goal("Postgres drain, plain handlers ÷ PgQueuer", 2.5, of(PLAIN, DRAIN, "pgqueuer")),
@@ -126,6 +140,7 @@ GOALS = [
         of("windrow", "convert_ms", convert.TRAFILATURA),
         most=1.0,
     ),
+    *knowledge_goals(),
 ]
 
 

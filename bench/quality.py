@@ -69,14 +69,17 @@ def main() -> None:
     pages = list(read_pages(books))
     questions = read_questions(books, {page.name for page in pages}, arguments.of_each)
     print(f"{len(pages)} pages, {len(questions)} questions")
-    found = asyncio.run(measure(pages, questions))
-    table = as_table(pages, questions, found)
+    found, model = asyncio.run(measure(pages, questions))
+    table = as_table(pages, questions, found, model)
     print(table)
     if arguments.write:
         write(table)
 
 
-async def measure(pages: Sequence[Page], questions: Sequence[Question]) -> list[Quality]:
+async def measure(
+    pages: Sequence[Page], questions: Sequence[Question]
+) -> tuple[list[Quality], str]:
+    """The figures, and the model they are of."""
     embedder = await open_embedder(load_settings())
     found: list[Quality] = []
     try:
@@ -89,7 +92,7 @@ async def measure(pages: Sequence[Page], questions: Sequence[Question]) -> list[
                     print(found[-1], flush=True)
     finally:
         await embedder.close()
-    return found
+    return found, embedder.model
 
 
 @asynccontextmanager
@@ -153,14 +156,16 @@ def figures(places: Sequence[int]) -> tuple[float, float]:
     return recall, sum(1 / place for place in places if place) / len(places)
 
 
-def as_table(pages: Sequence[Page], questions: Sequence[Question], found: list[Quality]) -> str:
+def as_table(
+    pages: Sequence[Page], questions: Sequence[Question], found: list[Quality], model: str
+) -> str:
     characters = sum(len(page.text) for page in pages)
     lines = [
         (
             f"{len(pages):,} pages of {characters / 1e6:.1f} million characters, "
             f"{len(questions)} questions;"
         ),
-        f"measured on {time.strftime('%Y-%m-%d')} with the local model in the embedded index.",
+        f"measured on {time.strftime('%Y-%m-%d')} with {model} in the embedded index.",
         "",
         "| Chunks | how many | mode | recall@5 | MRR |",
         "| --- | --: | --- | --: | --: |",

@@ -9,6 +9,7 @@ from pathlib import Path
 from bench import chart
 from bench.goals import FLOOR, PLAIN, SQLITE, SQLITE_FLOOR, judge
 from bench.results import (
+    KNOWLEDGE_MEASURES,
     MEASURES,
     PAGE_MEASURES,
     Measured,
@@ -72,6 +73,16 @@ def pages_table(pages: Sequence[Measured]) -> list[tuple[str, ...]]:
     return lines
 
 
+def knowledge_table(knowledge: Sequence[Measured]) -> list[tuple[str, ...]]:
+    """A line for each measure, a column for each index."""
+    lines = [("measure", *(one.name for one in knowledge))]
+    for measure, (label, digits) in KNOWLEDGE_MEASURES.items():
+        found = [Spread.of(one.figures.get(measure, [])) for one in knowledge]
+        if any(found):
+            lines.append((label, *(_median(there, digits) for there in found)))
+    return lines
+
+
 def _median(found: Spread | None, digits: int) -> str:
     return "–" if found is None else f"{found.median:,.{digits}f}"
 
@@ -92,9 +103,10 @@ def told(found: Spread | None) -> str:
 
 
 def absent(results: Results) -> list[tuple[str, str]]:
-    everybody = [*results.measured, *results.pages]
     # Of what went wrong, the last line says it; those above name files of the machine.
-    return [(one.name, one.absent.strip().splitlines()[-1]) for one in everybody if one.absent]
+    return [
+        (one.name, one.absent.strip().splitlines()[-1]) for one in results.everybody if one.absent
+    ]
 
 
 def as_text(results: Results) -> str:
@@ -102,6 +114,7 @@ def as_text(results: Results) -> str:
     parts = [aligned([HEADS, *rows(results)])]
     parts.append(aligned([SITUATION_HEADS, *situations(results)]))
     parts.append(aligned(pages_table(results.pages)))
+    parts.append(aligned(knowledge_table(results.knowledge)))
     parts.append(aligned([("goal", "wanted", "found", ""), *judge(results)]))
     parts += [f"{name}: {why}" for name, why in absent(results)]
     return "\n\n".join(parts)
@@ -131,6 +144,8 @@ def as_markdown(results: Results) -> str:
         table([SITUATION_HEADS, *situations(results)]),
         "### Pages",
         table(pages_table(results.pages)),
+        "### Knowledge",
+        table(knowledge_table(results.knowledge)),
         "### Settings",
         table([("contestant", "versions", "jobs", "settings"), *settings(results)]),
     ]
@@ -141,8 +156,9 @@ def as_markdown(results: Results) -> str:
 
 
 def settings(results: Results) -> list[tuple[str, ...]]:
-    everybody = [*results.measured, *results.pages]
-    return [(one.name, listed(one.versions), f"{one.jobs:,}", one.settings) for one in everybody]
+    return [
+        (one.name, listed(one.versions), f"{one.jobs:,}", one.settings) for one in results.everybody
+    ]
 
 
 def listed(named: dict[str, str]) -> str:

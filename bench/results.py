@@ -34,6 +34,20 @@ PAGE_MEASURES = {
     "page_peak_mib": ("MiB", 0),
     "convert_ms": ("conversion, CPU ms/page", 2),
 }
+# And of files that become searchable
+KNOWLEDGE_MEASURES = {
+    "files_per_second": ("files/s", 0),
+    "file_cpu_ms": ("CPU ms/file", 2),
+    "mean_kib": ("KiB/file", 2),
+    "rescan_seconds": ("second scan s", 2),
+    "embedded_per_second": ("chunks embedded/s of a core", 0),
+    "chunks": ("chunks", 0),
+    "chunk_bytes": ("index B/chunk", 0),
+    "search_p50_ms": ("search p50 ms", 2),
+    "search_p99_ms": ("p99 ms", 2),
+    "owner_p50_ms": ("through the owner p50 ms", 2),
+    "owner_p99_ms": ("its p99 ms", 2),
+}
 
 
 class Measured(msgspec.Struct):
@@ -55,9 +69,14 @@ class Results(msgspec.Struct):
     beds: dict[str, dict[str, str]]
     measured: list[Measured]
     pages: list[Measured] = []  # who crawls and who converts
+    knowledge: list[Measured] = []  # where files become searchable
 
     def find(self, name: str) -> Measured | None:
-        return next((one for one in [*self.measured, *self.pages] if one.name == name), None)
+        return next((one for one in self.everybody if one.name == name), None)
+
+    @property
+    def everybody(self) -> list[Measured]:
+        return [*self.measured, *self.pages, *self.knowledge]
 
     def save(self) -> Path:
         FOLDER.mkdir(exist_ok=True)
@@ -71,12 +90,13 @@ def load(path: Path) -> Results:
 
 
 def latest() -> Results | None:
-    """The last run. What it did not measure, jobs or pages, is taken from the last one that did."""
+    """The last run. What it did not measure (jobs, pages, knowledge) is of the last that did."""
     runs = [load(path) for path in sorted(FOLDER.glob("*.json"), reverse=True)]
     if not runs:
         return None
     last = next((run for run in runs if run.measured), runs[0])
     last.pages = next((run.pages for run in runs if run.pages), [])
+    last.knowledge = next((run.knowledge for run in runs if run.knowledge), [])
     return last
 
 
