@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from tests.cli.conftest import read, windrow
 from tests.recordings import recorded_speech, silence
+from tests.video.conftest import Studio
 from tests.video.standins import KEY, TIKTOK, Fault, OpenAIStandin, ScrapeCreatorsStandin
 from windrow import Queue
+from windrow.ingest.fetch.fetcher import Fetcher
+from windrow.ingest.fetch.guard import Guard
 from windrow.services.video import add_video, get_video, install_video
 from windrow.services.working import open_own_handlers
 from windrow.settings import Settings
@@ -52,6 +57,24 @@ def test_what_is_no_recording_fails_with_the_reason_and_silence_does_not(
     assert all(one["error"] for one in ended)
     quiet = read("video", "add", str(silence(tmp_path, 1)), **data)
     assert (quiet["status"], quiet["transcript"]) == ("done", None)
+
+
+async def test_address_of_a_file_is_fetched_and_heard(small_studio: Studio, tmp_path: Path) -> None:
+    """Where it may be fetched from: rows come from anybody."""
+    app = web.Application()
+    app.router.add_static("/", silence(tmp_path, 1).parent)
+    async with TestServer(app, host="127.0.0.1") as server:
+        url = f"http://127.0.0.1:{server.port}"
+        for guard, name, status, why in (
+            (Guard(allow_private=True), "silence.ogg", "done", ""),
+            (Guard(allow_private=True), "nothing.ogg", "failed", "404"),
+            (Guard(), "silence.ogg", "failed", "127.0.0.1"),
+        ):
+            async with Fetcher(guard=guard) as fetcher:
+                object.__setattr__(small_studio.videos, "fetcher", fetcher)
+                ended = await small_studio.run(f"{url}/{name}")
+            assert ended.status == status
+            assert why in (ended.error or "")
 
 
 def test_install_is_safe_to_repeat_and_mistakes_are_said(windrow: Any) -> None:
