@@ -215,21 +215,6 @@ async def test_a_worker_that_was_killed_is_not_waited_for(store_url: str, small:
         assert (await attendance.wait(job.id)).result is not None
 
 
-def test_help_loads_nothing_that_fetches_or_converts() -> None:
-    heavy = ["aiohttp", "selectolax", "html_to_markdown", "kreuzberg", "playwright", "protego"]
-    heavy += ["numpy", "semantic_text_splitter", "tokenizers", "tree_sitter", "wordllama"]
-    heavy += ["mcp", "mcp_types", "pydantic"]
-    code = (
-        "import sys\nfrom windrow.cli.main import app\n"
-        "app(['--help'], standalone_mode=False)\n"
-        f"print([one for one in {heavy} if one in sys.modules])"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert printed.stdout.splitlines()[-1] == "[]"
-
-
 def test_progress_shows_pages_rate_failures_and_the_time_left() -> None:
     class Crawl:
         completed, failed, pending = 30, 2, 90

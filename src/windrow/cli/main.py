@@ -1,74 +1,87 @@
-"""`windrow`: the command itself. One module per noun adds its commands here."""
+"""`windrow`: the command itself. Its commands are in modules by noun, loaded when they are called;
+here stands what `--help` says of them."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from windrow import __version__
-from windrow.cli import (
-    bench,
-    calls,
-    credentials,
-    db,
-    demo,
-    doctor,
-    events,
-    groups,
-    init,
-    jobs,
-    keys,
-    knowledge,
-    limits,
-    mcp,
-    migrate,
-    output,
-    queues,
-    schedules,
-    search,
-    serve,
-    top,
-    video,
-    web,
-    worker,
-)
+from windrow.cli.lazy import Command, commands
+
+_NOUNS: Final = {
+    "calls": "Add, list and show recordings of calls.",
+    "credentials": "Add, list and remove credentials of sites.",
+    "db": "Make, upgrade and look at the database.",
+    "groups": "List, show, pause, resume and cancel groups.",
+    "jobs": "List, show, retry, edit, cancel and clean up jobs.",
+    "keys": "Make, list and revoke keys of the HTTP API.",
+    "limits": "List, set and remove limits; park a key.",
+    "migrate": "Bring in work that other queues hold.",
+    "queues": "List, look at, pause, resume and bound queues.",
+    "schedules": "Add, list, show, pause, resume and remove schedules.",
+    "video": "Add videos and look at what is said in them.",
+}
+_VERBS: Final = {
+    "bench": "Measure Windrow beside its floor and its peers. Takes what `python -m bench` takes.",
+    "demo": (
+        "Enqueue, claim, retry and finish a few jobs (in a temporary database unless one is named)."
+    ),
+    "doctor": (
+        "Look for what keeps jobs from running, and say what helps. Exit code 1 if anything does."
+    ),
+    "events": (
+        "Tell what happened to jobs and groups, oldest first. With --json, a line of JSON for each."
+    ),
+    "init": "Write a windrow.toml in which every setting is explained, and commented out.",
+    "mcp": "Serve search, sources and the queue to a model, over stdin and stdout or over HTTP.",
+    "search": "Search what was ingested.",
+    "serve": "Serve the HTTP API until stopped: the first signal lets requests and jobs end.",
+    "top": "Watch queues, throughput, workers and limits. --json prints it once.",
+    "worker": (
+        "Run jobs until stopped: the first signal lets running handlers end, the second does not."
+    ),
+}
+_KNOWLEDGE: Final = "windrow.cli.knowledge"
+_WEB: Final = "windrow.cli.web"
+COMMANDS: Final = {
+    "add": Command(
+        _KNOWLEDGE,
+        "add",
+        "Add a file, a folder, a project, a site, a page, a library or a note, "
+        "so that it is found.",
+    ),
+    "watch": Command(
+        _KNOWLEDGE,
+        "watch",
+        "Add folders and keep what is known of them as they are, until Ctrl-C.",
+    ),
+    "scrape": Command(
+        _WEB, "scrape", "Scrape pages: print them as markdown, or write them to a folder."
+    ),
+    "crawl": Command(
+        _WEB, "crawl", "Crawl a site. Ctrl-C leaves it as it is; `--resume ID` goes on."
+    ),
+    "map": Command(_WEB, "map_", "List the addresses of a site, one a line."),
+    "batch": Command(
+        _WEB, "batch", "Scrape many pages as one: counted, left and gone on with like a crawl."
+    ),
+    **{name: Command(f"windrow.cli.{name}", name, help) for name, help in _VERBS.items()},
+    **{name: Command(f"windrow.cli.{name}", "app", help) for name, help in _NOUNS.items()},
+    "sources": Command(
+        _KNOWLEDGE, "app", "List, show, refresh, export, import and remove sources."
+    ),
+}
 
 app = typer.Typer(
     name="windrow",
+    cls=commands(COMMANDS),
     help="Durable ingestion: jobs in a database, nothing silently lost.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(calls.app, name="calls")
-app.add_typer(credentials.app, name="credentials")
-app.add_typer(db.app, name="db")
-app.add_typer(groups.app, name="groups")
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(keys.app, name="keys")
-app.add_typer(limits.app, name="limits")
-app.add_typer(migrate.app, name="migrate")
-app.add_typer(queues.app, name="queues")
-app.add_typer(schedules.app, name="schedules")
-app.add_typer(knowledge.app, name="sources")
-app.add_typer(video.app, name="video")
-app.command("add")(knowledge.add)
-app.command("watch")(knowledge.watch)
-app.command("scrape")(web.scrape)
-app.command("crawl")(web.crawl)
-app.command("map")(web.map_)
-app.command("batch")(web.batch)
-app.command("bench", context_settings=bench.CONTEXT)(bench.bench)
-app.command("demo")(demo.demo)
-app.command("doctor")(doctor.doctor)
-app.command("events")(events.events)
-app.command("init")(init.init)
-app.command("mcp")(mcp.mcp)
-app.command("search")(search.search)
-app.command("serve")(serve.serve)
-app.command("top")(top.top)
-app.command("worker")(worker.worker)
 
 
 @app.callback(invoke_without_command=True)
@@ -78,10 +91,12 @@ def root(
         bool, typer.Option("--debug", help="Print where an error came from, not only what it is.")
     ] = False,
 ) -> None:
-    output.show_traces(debug)
     if version:
         print(f"windrow {__version__}")
         raise typer.Exit
+    from windrow.cli import output  # not at the top: `--help` and `--version` start without it
+
+    output.show_traces(debug)
 
 
 def main() -> None:
@@ -89,6 +104,8 @@ def main() -> None:
     try:
         app()
     except Exception as error:
+        from windrow.cli import output
+
         if output.shows_traces():
             raise
         what = f"{type(error).__name__}: {error}".rstrip(": ")
