@@ -55,7 +55,7 @@ async def identify(connection: HTTPConnection) -> Identity:
     ring: KeyRing = connection.app.state.keys
     keys = await ring.read()
     if not keys:
-        _check_is_local(connection)
+        check_is_local(connection)
         return _EVERYTHING
     scheme, _, key = connection.headers.get("authorization", "").partition(" ")
     hashed = hash_key(key.strip())
@@ -89,7 +89,7 @@ def _asks(role: Role) -> Callable[[HTTPConnection], Awaitable[Caller]]:
     return caller
 
 
-def _check_is_local(connection: HTTPConnection) -> None:
+def check_is_local(connection: HTTPConnection) -> None:
     client = "" if connection.client is None else connection.client.host
     asked = _host_of(connection.headers.get("host", ""))
     origin = connection.headers.get("origin")

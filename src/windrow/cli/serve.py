@@ -33,13 +33,13 @@ def serve(
     # Not at the top: other commands start without them.
     import uvloop
 
-    from windrow.api.app import create_app
     from windrow.services.serving import serve as serve_app
+    from windrow.web.site import create_site
 
     run(
         serve_app(
             load(database),
-            create_app,
+            create_site,
             host=host,
             port=port,
             workers=0 if no_worker else workers,

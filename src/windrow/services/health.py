@@ -57,12 +57,7 @@ async def diagnose(settings: Settings, *, patience: float = PATIENCE_SECONDS) ->
         return [Finding("error", "the database cannot be used", str(error), fix)]
     try:
         await store.check_schema()
-        seen = await examine(
-            Queue(store),
-            max_disk_bytes=settings.max_disk_bytes or None,
-            is_polling_wanted=settings.notifier == POLLING,
-            patience=patience,
-        )
+        return await judge(Queue(store), settings, patience=patience)
     except (SchemaOutdated, SchemaTooNew) as error:
         fix = "upgrade Windrow" if isinstance(error, SchemaTooNew) else "migrate the database"
         return [Finding("error", "the tables do not fit this Windrow", str(error), fix)]
@@ -70,6 +65,18 @@ async def diagnose(settings: Settings, *, patience: float = PATIENCE_SECONDS) ->
         return [Finding("error", "the database does not answer", str(error), "look at its log")]
     finally:
         await store.close()
+
+
+async def judge(
+    queue: Queue, settings: Settings, *, patience: float = PATIENCE_SECONDS
+) -> list[Finding]:
+    """The same of a queue that is open."""
+    seen = await examine(
+        queue,
+        max_disk_bytes=settings.max_disk_bytes or None,
+        is_polling_wanted=settings.notifier == POLLING,
+        patience=patience,
+    )
     found = [finding for check in CHECKS for finding in check(seen)]
     return sorted(found, key=lambda finding: ("error", "warning", "note").index(finding.level))
 

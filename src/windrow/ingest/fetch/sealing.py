@@ -43,8 +43,7 @@ class Sealer:
     """Seals credentials and opens them again."""
 
     def __init__(self, settings: Settings) -> None:
-        given = [key.strip() for key in settings.secret_key.split(",") if key.strip()]
-        keys = given or [_key_of_folder(data_folder(settings))]
+        keys = read_secrets(settings)
         self._fernet = MultiFernet([Fernet(_to_fernet_key(key)) for key in keys])
 
     def seal(self, name: str, tenant: str | None, credential: Credential) -> bytes:
@@ -76,6 +75,12 @@ class Sealer:
             user=found.user,
             password=found.password,
         )
+
+
+def read_secrets(settings: Settings) -> list[str]:
+    """What this installation keeps to itself; the first one is in use. Raises ConfigError."""
+    given = [key.strip() for key in settings.secret_key.split(",") if key.strip()]
+    return given or [_key_of_folder(data_folder(settings))]
 
 
 @cache

@@ -1,0 +1,167 @@
+"""What is known: add something, search, look at sources and what is in them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+from markupsafe import Markup
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from windrow.errors import InvalidOptions, InvalidSearch, SearchError
+from windrow.index.home import MODES
+from windrow.search.request import Found, SearchAnswer, SearchRequest
+from windrow.services import knowledge
+from windrow.services.browsing import own_source
+from windrow.services.handing_in import TextOptions, Upload, take_files
+from windrow.services.reading import read_document
+from windrow.services.searching import Searching
+from windrow.web.markdown import render_markdown
+from windrow.web.pages import Look
+
+MOST_DOCUMENTS: Final = 100
+LONGEST_TEXT: Final = 50_000
+
+
+async def show_add(look: Look) -> Response:
+    look.viewer.require("write")
+    return look.render("add.html")
+
+
+async def add(look: Look) -> Response:
+    form = await look.form("write")
+    options = knowledge.AddOptions(
+        collection=str(form.get("collection") or knowledge.COLLECTION),
+        tenant=look.viewer.tenant,
+        tags=tuple(str(form.get("tags", "")).replace(",", " ").split()),
+    )
+    match form.get("do"):
+        case "site":
+            crawl = _numbers(form, limit="limit", depth="maxDiscoveryDepth")
+            options = dataclasses.replace(options, crawl=crawl)
+            added = await knowledge.add(look.queue, _address(form), options)
+        case "note":
+            text = str(form.get("text", "")).strip()
+            if not text:
+                raise InvalidOptions("the note is empty")
+            added = await knowledge.add_text(look.queue, text, options)
+        case "files":
+            return await _take_files(look, form.getlist("files"), options)
+        case _:
+            raise InvalidOptions("say what is to be added")
+    return look.back(f"/ui/sources/{added.source.id}", "it is being taken in")
+
+
+def _address(form: Any) -> str:
+    url = str(form.get("url", "")).strip()
+    if not url.startswith(("http://", "https://")):
+        raise InvalidOptions("an address begins with http:// or https://")
+    return url
+
+
+def _numbers(form: Any, **names: str) -> dict[str, int]:
+    found = {}
+    for name, key in names.items():
+        given = str(form.get(name, "")).strip()
+        if given and not given.isdecimal():
+            raise InvalidOptions(f"{name} must be a number, not {given!r}")
+        if given:
+            found[key] = int(given)
+    return found
+
+
+async def _take_files(look: Look, sent: list[Any], options: knowledge.AddOptions) -> Response:
+    given = [one for one in sent if isinstance(one, UploadFile) and one.filename]
+    if not given:
+        raise InvalidOptions("choose a file first")
+    files = [Upload(one.filename or "upload", await one.read()) for one in given]
+    texts = TextOptions(
+        tenant=options.tenant, collection=options.collection, tags=tuple(options.tags)
+    )
+    receipt = await take_files(look.queue, files, texts)
+    refused = [f"{one.name}: {one.error}" for one in receipt.taken if one.error]
+    if refused:
+        raise InvalidOptions("; ".join(refused))
+    return look.back("/ui/sources", f"{len(files)} files are being taken in")
+
+
+async def show_search(look: Look) -> Response:
+    query = look.query
+    answer: SearchAnswer | None = None
+    trouble = ""
+    if query.get("q"):
+        searching: Searching = look.request.app.state.searching
+        try:
+            answer = await searching.search(_request(look))
+        except SearchError as error:
+            trouble = str(error)
+    return look.render(
+        "search.html",
+        answer=answer,
+        trouble=trouble,
+        modes=MODES,
+        shown=[(one, _highlighted(one)) for one in answer.results] if answer else [],
+    )
+
+
+def _request(look: Look) -> SearchRequest:
+    query = look.query
+    mode = query.get("mode", "hybrid")
+    if mode not in MODES:
+        raise InvalidSearch(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+    return SearchRequest(
+        query=query["q"],
+        mode=mode,  # type: ignore[arg-type]
+        tenant=look.viewer.tenant,
+        limit=20,
+        collections=(query["collection"],) if "collection" in query else (),
+        sources=(query["source"],) if "source" in query else (),
+        path=query.get("path"),
+        languages=(query["language"],) if "language" in query else (),
+        tags=(query["tag"],) if "tag" in query else (),
+    )
+
+
+def _highlighted(one: Found) -> Markup:
+    """The snippet with what was looked for marked."""
+    parts, last = [], 0
+    for start, end in one.highlights:
+        parts.append(
+            Markup("{}<mark>{}</mark>").format(one.snippet[last:start], one.snippet[start:end])
+        )
+        last = end
+    return Markup("").join([*parts, Markup("{}").format(one.snippet[last:])])
+
+
+async def show_sources(look: Look) -> Response:
+    return look.render(
+        "sources.html", sources=await knowledge.list_sources(look.queue, tenant=look.viewer.tenant)
+    )
+
+
+async def show_source(look: Look) -> Response:
+    source = await own_source(look.queue, look.request.path_params["id"], look.viewer.tenant)
+    info = await knowledge.get_info(look.queue, source.tenant, source.id)
+    documents = await look.queue.store.list_documents(
+        source.tenant, source.collection, source.id, limit=MOST_DOCUMENTS
+    )
+    return look.render("source.html", info=info, documents=documents)
+
+
+async def change_source(look: Look) -> Response:
+    form = await look.form("write")
+    source = await own_source(look.queue, look.request.path_params["id"], look.viewer.tenant)
+    if form.get("do") == "remove":
+        count = await knowledge.remove_source(look.queue, source)
+        return look.back("/ui/sources", f"it is removed, with {count} documents")
+    await knowledge.refresh_source(look.queue, source)
+    return look.back(f"/ui/sources/{source.id}", "it is looked at again")
+
+
+async def show_document(look: Look) -> Response:
+    id = look.request.path_params["id"]
+    reading = await read_document(look.queue, id, tenant=look.viewer.tenant, length=LONGEST_TEXT)
+    is_code = bool(reading.document.language) and reading.document.language != "markdown"
+    text = None if is_code else render_markdown(reading.text)
+    return look.render("document.html", reading=reading, text=text)

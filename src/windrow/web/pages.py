@@ -1,0 +1,167 @@
+"""What all pages share: templates, who looks, the headers that keep strangers out."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from windrow import __version__
+from windrow.api.errors import ApiError
+from windrow.errors import WindrowError
+from windrow.queue.queue import Queue
+from windrow.services.keys import Role
+from windrow.services.tenant_queue import TenantQueue
+from windrow.web.sessions import Forbidden, NotLoggedIn, Sessions, Viewer
+
+STATIC: Final = Path(__file__).parent / "static"
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+Page = Callable[["Look"], Awaitable[Response]]
+
+
+class Look:
+    """One request of somebody who may look."""
+
+    def __init__(self, request: Request, viewer: Viewer) -> None:
+        self.request = request
+        self.viewer = viewer
+        self.queue: Queue = request.app.state.queue
+        self.jobs = TenantQueue(self.queue, viewer.tenant)
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return {name: value for name, value in self.request.query_params.items() if value.strip()}
+
+    def render(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        page = ENVIRONMENT.get_template(template).render(
+            viewer=self.viewer,
+            here=self.request.url.path,
+            query=dict(self.query),
+            said=self.request.query_params.get("said", "")[:300],
+            version=__version__,
+            **values,
+        )
+        return HTMLResponse(page, status, HEADERS)
+
+    async def form(self, role: Role) -> FormData:
+        """What a form sent. Raises Forbidden."""
+        self.viewer.require(role)
+        form = await self.request.form(max_files=200, max_fields=200)
+        token = form.get("token", "")
+        if not isinstance(token, str) or not hmac.compare_digest(token, self.viewer.token):
+            raise Forbidden("the form has expired: go back, load the page again and repeat it")
+        return form
+
+    def back(self, to: str, said: str = "") -> Response:
+        """Go to a page after something was done."""
+        joint = "&" if "?" in to else "?"
+        return RedirectResponse(f"{to}{joint}{urlencode({'said': said})}" if said else to, 303)
+
+
+def page(show: Page) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint from a page: it is asked who looks, and errors become pages too."""
+
+    async def endpoint(request: Request) -> Response:
+        sessions: Sessions = request.app.state.sessions
+        try:
+            look = Look(request, await sessions.view(request))
+        except NotLoggedIn:
+            return RedirectResponse("/ui/login", 303)
+        except ApiError as error:
+            return HTMLResponse(_plain(str(error)), error.status, HEADERS)
+        try:
+            return await show(look)
+        except Forbidden as error:
+            return look.render("error.html", status=403, title="Not allowed", why=str(error))
+        except ApiError as error:
+            return look.render("error.html", status=error.status, title="Oops", why=str(error))
+        except WindrowError as error:
+            status = 404 if type(error).__name__.endswith("NotFound") else 400
+            title = "Not found" if status == 404 else "That did not work"
+            return look.render("error.html", status=status, title=title, why=str(error))
+
+    return endpoint
+
+
+def _plain(text: str) -> str:
+    return ENVIRONMENT.get_template("plain.html").render(text=text)
+
+
+def _ago(moment: datetime | None) -> str:
+    """`3 min ago`, `in 2 h`."""
+    if moment is None:
+        return ""
+    seconds = (datetime.now(UTC) - moment).total_seconds()
+    text = _span(abs(seconds))
+    return "now" if abs(seconds) < 1 else f"{text} ago" if seconds > 0 else f"in {text}"
+
+
+def _span(seconds: float | timedelta | None) -> str:
+    if seconds is None:
+        return ""
+    total = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
+    for size, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if total >= size * 2:
+            return f"{total / size:.0f} {name}"
+    return f"{total:.0f} s" if total >= 10 else f"{total:.1f} s"
+
+
+def _time(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}".replace(",", " ")
+
+
+def _size(number: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}"
+        number /= 1024
+    return f"{number:.1f} GiB"
+
+
+def _json(value: Any) -> str:
+    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
+    return text if len(text) <= 100_000 else text[:100_000] + "\n…"
+
+
+def _make_environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("windrow.web"),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "ago": _ago,
+        "span": _span,
+        "time": _time,
+        "count": _count,
+        "size": _size,
+        "json": _json,
+    }
+    return environment
+
+
+ENVIRONMENT: Final = _make_environment()

@@ -1,0 +1,116 @@
+"""`create_site`: the HTTP API with the dashboard beside it."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Final
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from windrow.api.app import create_app
+from windrow.errors import ConfigError
+from windrow.ingest.fetch.sealing import read_secrets
+from windrow.queue.queue import Queue
+from windrow.services.pacing import PaceKeeper
+from windrow.settings import Settings
+from windrow.web import admin, jobs, knowledge, live, overview, runs
+from windrow.web.pages import ENVIRONMENT, HEADERS, STATIC, Look, Page, page
+from windrow.web.sessions import COOKIE, SECONDS, Sessions
+
+logger = logging.getLogger(__name__)
+
+
+def _get(path: str, show: Page) -> Route:
+    return Route(path, page(show), methods=["GET"], include_in_schema=False)
+
+
+def _post(path: str, change: Page) -> Route:
+    return Route(path, page(change), methods=["POST"], include_in_schema=False)
+
+
+async def show_login(request: Request) -> Response:
+    return _login_page("")
+
+
+async def log_in(request: Request) -> Response:
+    sessions: Sessions = request.app.state.sessions
+    form = await request.form()
+    cookie = await sessions.begin(str(form.get("key", "")))
+    if cookie is None:
+        return _login_page("There is no such key.", status=401)
+    answer = RedirectResponse("/", 303)
+    answer.set_cookie(
+        COOKIE,
+        cookie,
+        max_age=SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+async def log_out(look: Look) -> Response:
+    await look.form("read")
+    answer = RedirectResponse("/ui/login", 303)
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+def _login_page(why: str, status: int = 200) -> Response:
+    text = ENVIRONMENT.get_template("login.html").render(why=why)
+    return HTMLResponse(text, status, HEADERS)
+
+
+ROUTES: Final = [
+    _get("/", overview.show),
+    _post("/ui/queues", overview.change_queue),
+    _get("/ui/jobs", jobs.show_list),
+    _get("/ui/jobs/{id}", jobs.show_one),
+    _post("/ui/jobs/{id}", jobs.change_one),
+    _get("/ui/failed", jobs.show_failed),
+    _post("/ui/failed", jobs.retry_failed),
+    _get("/ui/runs", runs.show_list),
+    _get("/ui/runs/{id}", runs.show_one),
+    _post("/ui/runs/{id}", runs.change_one),
+    _get("/ui/add", knowledge.show_add),
+    _post("/ui/add", knowledge.add),
+    _get("/ui/search", knowledge.show_search),
+    _get("/ui/sources", knowledge.show_sources),
+    _get("/ui/sources/{id}", knowledge.show_source),
+    _post("/ui/sources/{id}", knowledge.change_source),
+    _get("/ui/documents/{id}", knowledge.show_document),
+    _get("/ui/pipelines", admin.show_pipelines),
+    _get("/ui/schedules", admin.show_schedules),
+    _post("/ui/schedules", admin.change_schedule),
+    _get("/ui/settings", admin.show_settings),
+    _get("/ui/events", live.follow),
+    _post("/ui/logout", log_out),
+    Route("/ui/login", show_login, methods=["GET"], include_in_schema=False),
+    Route("/ui/login", log_in, methods=["POST"], include_in_schema=False),
+]
+
+
+def create_site(queue: Queue, settings: Settings) -> FastAPI:
+    """An application whose queue is opened and closed by the caller."""
+    app = create_app(queue, settings)
+    app.state.sessions = Sessions(_secret(settings), app.state.keys)
+    app.state.pace = PaceKeeper(queue)
+    app.router.routes.extend(ROUTES)
+    app.router.routes.append(Mount("/ui/static", StaticFiles(directory=STATIC)))
+    return app
+
+
+def _secret(settings: Settings) -> bytes:
+    """The same for all servers that share a secret key. Without a place for one, sessions end with
+    the server."""
+    try:
+        return read_secrets(settings)[0].encode()
+    except ConfigError as error:
+        logger.warning("sessions of the dashboard end with this server: %s", error)
+        return secrets.token_bytes(32)

@@ -1,0 +1,69 @@
+"""One server for all tests here, with a dashboard that has something to show."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.api.server import Server
+from tests.ingest.browser.conftest import chromium
+from tests.web.site import SiteServer
+from windrow import Queue, Worker, handler
+
+__all__ = ["chromium"]
+
+ADMIN, READER, TENANT = "admin-key-0123456789", "read-key-0123456789", "tenant-key-0123456789"
+KEYS = f"{ADMIN} {READER}=*:read {TENANT}=acme:write"
+HOSTILE = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Jobs that the pages show."""
+
+    failed: list[str]
+    page: str
+    foreign: str  # of no tenant
+
+
+@handler("thumbnail", queue="images", max_attempts=1)
+async def thumbnail(job: object, payload: dict[str, int]) -> dict[str, str]:
+    if payload["n"] % 4 == 0:
+        raise ValueError(f"no such image {HOSTILE}")
+    return {"markdown": f"# A page\n\n{HOSTILE}\n\n[bad](javascript:alert(1)) **bold**"}
+
+
+async def fill(url: str) -> Shown:
+    async with Queue.open(url) as queue:
+        jobs = [await queue.enqueue("thumbnail", {"n": n}) for n in range(12)]
+        await Worker(queue, [thumbnail]).run(until_idle=True)
+        waiting = await queue.enqueue("unknown.kind", {"text": HOSTILE}, queue="odd", delay=3600)
+        await queue.enqueue("mine", {}, queue="odd", tenant="acme", delay=3600)
+        await queue.schedule("nightly", "thumbnail", {"n": 1}, cron="0 3 * * *")
+        return Shown([jobs[0].id, jobs[4].id, jobs[8].id], jobs[1].id, waiting.id)
+
+
+@pytest.fixture(scope="module")
+def site_server() -> Iterator[SiteServer]:
+    with SiteServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shown(server: Server) -> Shown:
+    # In a thread of its own: a browser's loop may be running in this one.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(fill(server.database))).result()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("dashboard")
+    data = str(folder / "data")
+    with Server(folder, WINDROW_API_KEYS=KEYS, WINDROW_DATA_DIR=data) as server:
+        yield server

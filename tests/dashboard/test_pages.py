@@ -1,0 +1,146 @@
+"""The pages as a browser gets them: who may see and do what, and what strangers wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from tests.api.server import Server
+from tests.dashboard.conftest import ADMIN, READER, TENANT, Shown
+from windrow.web.markdown import render_markdown
+from windrow.web.site import ROUTES
+
+PAGES = sorted(
+    route.path
+    for route in ROUTES
+    if "GET" in (route.methods or ()) and "{" not in route.path and route.path != "/ui/events"
+)
+TOKEN = re.compile(r'name="token" value="([^"]+)"')
+
+
+@contextmanager
+def log_in(server: Server, key: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, follow_redirects=True) as client:
+        assert client.post("/ui/login", data={"key": key}).status_code == 200
+        yield client
+
+
+def token_of(client: httpx.Client) -> str:
+    found = TOKEN.search(client.get("/").text)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def admin(server: Server, shown: Shown) -> Iterator[httpx.Client]:
+    with log_in(server, ADMIN) as client:
+        yield client
+
+
+def test_every_page_opens_and_may_load_nothing_from_elsewhere(admin: httpx.Client) -> None:
+    for path in PAGES:
+        answer = admin.get(path)
+        assert answer.status_code == 200, path
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert not re.search(r'(?:src|href)="(?:https?:)?//', answer.text), path
+        assert "style=" not in answer.text, path
+        assert not re.search(r"<script(?! type=\"module\" src=\"/ui/static/)", answer.text), path
+
+
+def test_nothing_is_shown_without_a_session(server: Server, shown: Shown) -> None:
+    with httpx.Client(base_url=server.url) as client:
+        for route in ROUTES:
+            if route.path == "/ui/login":
+                continue
+            path = route.path.replace("{id}", shown.page)
+            for method in sorted((route.methods or set()) - {"HEAD"}):
+                answer = client.request(method, path)
+                assert (answer.status_code, answer.headers["location"]) == (303, "/ui/login"), path
+        assert client.post("/ui/login", data={"key": "wrong"}).status_code == 401
+        client.cookies.set("windrow_session", "0" * 64 + ".9999999999.forged")
+        assert client.get("/").status_code == 303
+
+
+def test_cookie_is_kept_from_scripts_and_other_sites(server: Server) -> None:
+    answer = httpx.post(f"{server.url}/ui/login", data={"key": ADMIN})
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert ADMIN not in cookie
+
+
+def test_forms_of_other_sites_and_readers_change_nothing(
+    server: Server, admin: httpx.Client, shown: Shown
+) -> None:
+    path = f"/ui/jobs/{shown.foreign}"
+    assert admin.post(path, data={"do": "delete"}).status_code == 403
+    assert admin.post(path, data={"do": "delete", "token": "guess"}).status_code == 403
+    with log_in(server, READER) as reader:
+        page = reader.get(path)
+        assert page.status_code == 200
+        assert 'value="delete"' not in page.text
+        token = token_of(reader)
+        assert reader.post(path, data={"do": "delete", "token": token}).status_code == 403
+        assert reader.get("/ui/add").status_code == 403
+    assert admin.get(path).status_code == 200
+
+
+def test_tenants_see_their_own(server: Server, shown: Shown) -> None:
+    with log_in(server, TENANT) as client:
+        assert client.get(f"/ui/jobs/{shown.foreign}").status_code == 404
+        jobs = client.get("/ui/jobs").text
+        assert ">mine<" in jobs
+        assert "thumbnail" not in jobs
+        assert "nightly" not in client.get("/ui/schedules").text
+        assert "database_url" not in client.get("/ui/settings").text
+        overview = client.get("/").text
+        assert "images" not in overview
+        assert "Workers" not in overview
+
+
+def test_what_strangers_wrote_is_text(admin: httpx.Client, shown: Shown) -> None:
+    for path in ("/ui/failed", f"/ui/jobs/{shown.failed[0]}", f"/ui/jobs/{shown.page}"):
+        text = admin.get(path).text
+        assert "&lt;script&gt;" in text
+        assert "<script>" not in text
+        assert "onerror=&#34;" in text or "onerror=&quot;" in text
+        assert 'href="javascript:' not in text
+
+
+def test_markdown_makes_links_of_web_addresses_only() -> None:
+    for bad in ("javascript:alert(1)", "JAVASCRIPT:x", "data:text/html,x", "vbscript:x"):
+        assert "<a" not in render_markdown(f"[x]({bad})")
+    assert 'rel="noopener noreferrer nofollow"' in render_markdown("[x](https://example.org)")
+    assert "<img" not in render_markdown("![x](https://example.org/a.png)")
+    assert "<b>" not in render_markdown("<b>x</b>")
+
+
+def test_a_failed_job_is_edited_and_runs_again(admin: httpx.Client, shown: Shown) -> None:
+    path = f"/ui/jobs/{shown.failed[2]}"
+    form = {"do": "edit", "token": token_of(admin), "payload": '{"n": 5}', "priority": "9"}
+    assert "it is changed" in admin.post(path, data=form).text
+    page = admin.get(path).text
+    assert '<span class="state ready">' in page
+    refused = admin.post(path, data=form | {"payload": "{"})
+    assert refused.status_code == 400
+    assert "no JSON" in refused.text
+
+
+def test_secrets_are_not_among_the_settings(admin: httpx.Client) -> None:
+    page = admin.get("/ui/settings").text
+    assert "api_keys" in page
+    assert ADMIN not in page
+
+
+def test_pages_do_not_read_more_when_there_are_more_jobs(admin: httpx.Client) -> None:
+    """Filters that find nothing, and pages behind pages, are answers too."""
+    assert "There are none." in admin.get("/ui/jobs", params={"queue": "nowhere"}).text
+    assert admin.get("/ui/jobs", params={"state": "no such"}).status_code == 400
+    assert admin.get("/ui/jobs/nonsense").status_code in (400, 404)
+    assert admin.get("/ui/runs/00000000-0000-0000-0000-000000000000").status_code == 404
