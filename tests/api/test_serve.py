@@ -104,7 +104,7 @@ def start_batch(server: Server, site: Site) -> str:
 
 def until(url: str, name: str, count: int, seconds: float = 60) -> dict:
     give_up_at = time.monotonic() + seconds
-    while (status := httpx.get(url).json())[name] < count:
+    while (status := httpx.get(url, timeout=seconds).json())[name] < count:
         assert time.monotonic() < give_up_at, status
         time.sleep(0.05)
     return status
