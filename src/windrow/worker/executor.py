@@ -123,7 +123,8 @@ class Executor:
         self._threads.close()
 
     def _place(self, run: Run) -> None:
-        if run.job.crashes >= max(1, run.job.max_crashes - LAST_CRASHES):
+        crashes = run.job.crashes
+        if crashes and crashes >= run.job.max_crashes - LAST_CRASHES:
             self._suspects.append(run)
         elif run.handler.is_batch:
             self._batches.add(run)
