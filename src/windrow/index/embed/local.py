@@ -54,6 +54,8 @@ class LocalEmbedder:
         self._vocabulary = _vocabulary(folder / VOCABULARY)
         self.dimension: int = self._table.shape[1]
         self._words = Remembered(self.dimension)
+        self._wide = np.zeros(self._table.shape, np.float32)
+        self._is_wide = np.zeros(len(self._table), np.bool_)
         self._learning = threading.Lock()
 
     async def close(self) -> None:
@@ -91,7 +93,7 @@ class LocalEmbedder:
         if new:
             with self._learning:
                 known = self._words
-                new.difference_update(known.places)
+                new = new.difference(known.places)  # to update it goes through all places
                 if len(known.places) + len(new) > MOST_WORDS:
                     # A new one: another thread may be reading the old one.
                     known, new = Remembered(self.dimension), words.difference(long)
@@ -103,13 +105,19 @@ class LocalEmbedder:
     def _sums(self, words: Sequence[str]) -> NDArray[np.float32]:
         """The vector of each word: the sum of those of its tokens."""
         tokens = [self.tokens_of(word) for word in words]
+        self._widen([token for ids in tokens for token in ids])
         rows = np.zeros((len(words), self.dimension), np.float32)
-        some = [place for place, ids in enumerate(tokens) if ids]
-        if some:
-            flat = self._table[[token for ids in tokens for token in ids]].astype(np.float32)
-            starts = np.cumsum([0, *(len(tokens[place]) for place in some[:-1])])
-            rows[some] = np.add.reduceat(flat, starts, axis=0)
+        for row, ids in zip(rows, tokens, strict=True):
+            if ids:
+                self._wide.take(ids, axis=0).sum(axis=0, out=row)
         return rows
+
+    def _widen(self, tokens: Sequence[int]) -> None:
+        """Have the rows of these tokens in full width: what is halved takes long to add up."""
+        used = np.array(tokens, np.intp)
+        new = np.unique(used[~self._is_wide[used]])
+        self._wide[new] = self._table[new]
+        self._is_wide[new] = True  # the last step: whoever sees it finds the row
 
     def tokens_of(self, word: str) -> list[int]:
         # A third of the time of a whole tokenizer.
@@ -121,7 +129,8 @@ class Remembered:
 
     def __init__(self, dimension: int) -> None:
         self.places: dict[str, int] = {}
-        self.rows: NDArray[np.float32] = np.zeros((0, dimension), np.float32)
+        # Memory of it is only taken by rows that were written.
+        self.rows: NDArray[np.float32] = np.zeros((MOST_WORDS, dimension), np.float32)
 
     def add(self, words: Sequence[str], vectors: NDArray[np.float32]) -> None:
         before, after = len(self.places), len(self.places) + len(words)
