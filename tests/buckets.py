@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,9 +29,7 @@ def run_s3() -> Iterator[str]:
 def bucket_settings(endpoint: str) -> Settings:
     """Settings that name a new bucket there."""
     name = f"calls-{secrets.token_hex(6)}"
-    client = _client(endpoint)
-    client.create_bucket(Bucket=name)
-    client.close()
+    _client(endpoint).create_bucket(Bucket=name)
     return Settings(
         artifacts_url=f"s3://{name}/recordings",
         s3_endpoint=endpoint,
@@ -45,13 +44,11 @@ def sign(uri: str) -> str:
     parts = urlsplit(uri)
     _, bucket, key = parts.path.split("/", 2)
     client = _client(f"{parts.scheme}://{parts.netloc}")
-    try:
-        asked = {"Bucket": bucket, "Key": key}
-        return str(client.generate_presigned_url("get_object", Params=asked))
-    finally:
-        client.close()
+    asked = {"Bucket": bucket, "Key": key}
+    return str(client.generate_presigned_url("get_object", Params=asked))
 
 
+@functools.cache  # making one takes longer than most of what it is asked for
 def _client(endpoint: str) -> Any:
     import boto3
     from botocore.config import Config

@@ -38,7 +38,7 @@ def endpoint() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Something that is no speech: the stand-in says what was said."""
-    return recordings.tone(tmp_path_factory.mktemp("recordings"), "call.mp3", 36)
+    return recordings.tone(tmp_path_factory.mktemp("recordings"), "call.mp3", 6)
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from windrow import Job, Queue
@@ -13,11 +15,22 @@ from windrow.pipelines.calls.stages import calls_chain
 from windrow.queue.calls import ArtifactRow, Call, CallRow
 from windrow.queue.ids import new_id
 from windrow.queue.lease import Lease
+from windrow.queue.store import open_store
 from windrow.services.calls import add_call
 from windrow.testing import drain
 from windrow.worker.registry import Handler
 
 ORG = "7b8c1f3e-2b43-4a5f-9a55-0d9f1f6b1c11"
+
+
+@asynccontextmanager
+async def open_on_one_store(template: Path, folder: Path) -> AsyncIterator[Queue]:
+    """A queue on SQLite, with a clock that is moved on."""
+    path = folder / "jobs.db"
+    shutil.copyfile(template, path)
+    opened = Queue(await open_store(f"sqlite:///{path}", clock=FakeClock()))
+    yield opened
+    await opened.close()
 
 
 class Died(BaseException):

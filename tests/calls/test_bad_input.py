@@ -3,7 +3,6 @@ with the reason on the row; nothing is paid twice. On one store: others differ i
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -13,22 +12,17 @@ from typing import Any
 import pytest
 
 from tests import recordings
-from tests.calls.desk import Desk
+from tests.calls.desk import Desk, open_on_one_store
 from tests.calls.speechkit_server import Fault, SpeechKitServer
 from windrow import Job, Queue
-from windrow.clock import FakeClock
 from windrow.errors import FileGone
 from windrow.pipelines.calls.payloads import STAGES
-from windrow.queue.store import open_store
 
 
 @pytest.fixture
 async def queue(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Queue]:
-    path = tmp_path / "jobs.db"
-    shutil.copyfile(sqlite_template, path)
-    opened = Queue(await open_store(f"sqlite:///{path}", clock=FakeClock()))
-    yield opened
-    await opened.close()
+    async with open_on_one_store(sqlite_template, tmp_path) as opened:
+        yield opened
 
 
 async def end(desk: Desk) -> tuple[str, str]:
