@@ -31,7 +31,7 @@ from windrow.pipelines.knowledge.context import source_id
 from windrow.pipelines.knowledge.items import QUEUE, ContentPayload, LibraryPayload, new_item
 from windrow.pipelines.knowledge.libraries import PATTERNS, library_id
 from windrow.pipelines.knowledge.refreshing import REFRESH, refresh_job, source_jobs
-from windrow.pipelines.web.payloads import BudgetPayload
+from windrow.pipelines.web.payloads import CRAWL, SCRAPE, BudgetPayload
 from windrow.queue.documents import Source, SourceCounts, SourceKind, SourceRow
 from windrow.queue.job import LIVE, Job, JobState, Priority
 from windrow.queue.queue import Queue
@@ -210,12 +210,14 @@ async def change_source(queue: Queue, source: Source, **changes: Any) -> None:
 
 
 async def remove_source(queue: Queue, source: SourceRow) -> int:
-    """Remove a source with its documents, and its waiting work; how many documents there were."""
+    """Remove a source with its documents, what waits to be done for it, and what fetches it; how
+    many documents there were."""
     if source.refresh_seconds is not None:
         with suppress(ScheduleNotFound):
             await queue.unschedule(_schedule_name(source))
-    waiting = [state for state in LIVE if state is not JobState.ACTIVE]
-    async for job in iterate_jobs(queue, source.tenant, source.id, waiting):
+    async for job in iterate_jobs(queue, source.tenant, source.id):
+        if job.state is JobState.ACTIVE and job.kind not in (CRAWL, SCRAPE):
+            continue  # it ends by itself, and soon
         with suppress(IllegalTransition, JobNotFound):
             await queue.cancel(job.id, reason="its source is removed")
     counts = (await _counts(queue, source.tenant or "")).get((source.tenant, source.id))

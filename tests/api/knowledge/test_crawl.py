@@ -134,6 +134,22 @@ def test_sources_are_listed_in_pages_changed_and_removed(acme: Asking, site: Sit
     acme.delete(f"/api/knowledge-items/{source}", 404)
 
 
+def test_source_that_is_removed_while_it_is_crawled_leaves_nothing_behind(
+    acme: Asking, site: Site
+) -> None:
+    progress_id, source = acme.crawl(site.generate(40, seconds=0.1), limit=40, max_depth=5)
+    while not site.in_flight:
+        pass
+
+    acme.delete(f"/knowledge-items/{source}")
+
+    assert acme.follow(progress_id)[-1]["status"] == "cancelled"
+    while acme.get("/queue/jobs", state="active")["jobs"]:
+        pass
+    acme.get("/pages/by-url", 404, url=f"{site.url}/p/0")
+    assert source not in [one["source_id"] for one in acme.get("/rag/sources")["sources"]]
+
+
 def test_a2_what_another_tenant_has_is_not_there(acme: Asking, other: Asking, site: Site) -> None:
     url = small_site(site)
     progress_id, source = acme.crawl(url, max_depth=1)

@@ -35,7 +35,10 @@ PAGE: Final = 1000
 async def feed_page(
     store: Store, job: Job, payload: PagePayload, feed: FeedPayload, scraped: Scraped
 ) -> list[NewJob]:
-    """Keep a page as a document; the jobs that make it searchable."""
+    """Keep a page as a document; the jobs that make it searchable. Of a source that was removed
+    while the page was fetched nothing is kept: nobody could remove it any more."""
+    if not await store.get_sources(job.tenant or "", [feed.source]):
+        return []
     document = scraped.document
     uri = document.metadata.url or payload.url
     found = await store.find_documents(job.tenant, feed.collection, feed.source, [uri])
