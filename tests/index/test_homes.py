@@ -165,6 +165,33 @@ async def test_filters(index: Index, space: Space) -> None:
     assert await index.count(space, Filter(tenant="acme")) == 2
 
 
+async def test_texts_as_written_are_found_wherever_their_words_begin_and_end(
+    index: Index, space: Space
+) -> None:
+    texts = [
+        "unties the knot intoxicated",
+        "ties the knot into a bow",
+        "ties the  knot into a bow",
+        "Ties the knot into a bow",
+        "the knot ties into",
+        "<b class=x ties the knot into>",
+    ]
+    await index.write(space, [point(text, text) for text in texts])
+
+    asked = [
+        await found(index, space, query(text, "exact"))
+        for text in ("ties the knot into", "ties  the", "e knot i", "knot into a bow")
+    ]
+
+    assert [sorted(one) for one in asked] == [
+        sorted([texts[0], texts[1], texts[5]]),
+        [],
+        sorted([texts[0], texts[1], texts[3], texts[5]]),
+        sorted([texts[1], texts[2], texts[3]]),
+    ]
+    assert await found(index, space, query("ties the knot into", "exact", tags=("x",))) == []
+
+
 async def test_modes_find_by_meaning_by_words_and_as_written(index: Index, space: Space) -> None:
     await index.write(
         space,
