@@ -17,10 +17,18 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from windrow.errors import IndexUnavailable
-from windrow.index.globs import fits, literal_prefix
+from windrow.index.conditions import (
+    AnyOf,
+    BeginsWith,
+    Condition,
+    Contains,
+    Within,
+    conditions_of,
+)
+from windrow.index.globs import fits
 from windrow.index.home import (
     MOST_FETCHED,
     Filter,
@@ -237,27 +245,23 @@ class EdgeIndex:
         return dict(zip(nearest, answers, strict=True))
 
     def _filter(self, filter: Filter, exact: str | None = None) -> Any:
+        must = [self._condition(one) for one in conditions_of(filter, exact)]
+        return self._edge.Filter(must=must) if must else None
+
+    def _condition(self, one: Condition) -> Any:
         edge = self._edge
-        must: list[Any] = []
-        if filter.tenant is not None:
-            must.append(self._is_any("tenant", [filter.tenant]))
-        for key, values in (
-            ("collection", filter.collections),
-            ("source", filter.sources),
-            ("language", filter.languages),
-            ("branches", () if filter.branch is None else (filter.branch,)),
-            *(("tags", (tag,)) for tag in filter.tags),
-        ):
-            if values:
-                must.append(self._is_any(key, values))
-        if filter.path is not None and (prefix := literal_prefix(filter.path)):
-            must.append(edge.FieldCondition("uri", match=edge.MatchPrefix(prefix)))
-        if filter.since is not None or filter.until is not None:
-            within = edge.RangeFloat(gte=filter.since, lte=filter.until)
-            must.append(edge.FieldCondition("date", range=within))
-        if exact is not None:
-            must.append(edge.FieldCondition("text", match=edge.MatchSubstring(exact)))
-        return edge.Filter(must=must) if must else None
+        match one:
+            case AnyOf():
+                return self._is_any(one.key, one.values)
+            case BeginsWith():
+                return edge.FieldCondition(one.key, match=edge.MatchPrefix(one.prefix))
+            case Within():
+                within = edge.RangeFloat(gte=one.since, lte=one.until)
+                return edge.FieldCondition(one.key, range=within)
+            case Contains():
+                return edge.FieldCondition(one.key, match=edge.MatchSubstring(one.text))
+            case _:
+                assert_never(one)
 
     def _is_any(self, key: str, values: Sequence[str]) -> Any:
         # One value is looked up in a third of the time that a choice of one takes.

@@ -10,10 +10,18 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from windrow.errors import IndexUnavailable
-from windrow.index.globs import fits, literal_prefix
+from windrow.index.conditions import (
+    AnyOf,
+    BeginsWith,
+    Condition,
+    Contains,
+    Within,
+    conditions_of,
+)
+from windrow.index.globs import fits
 from windrow.index.home import (
     MOST_FETCHED,
     Filter,
@@ -213,29 +221,25 @@ class QdrantIndex:
         }
 
     def _filter(self, filter: Filter, exact: str | None = None) -> Any:
+        must = [self._condition(one) for one in conditions_of(filter, exact)]
+        return self._models.Filter(must=must) if must else None
+
+    def _condition(self, one: Condition) -> Any:
         models = self._models
-        must: list[Any] = []
-        if filter.tenant is not None:
-            must.append(self._is_any("tenant", [filter.tenant]))
-        for key, values in (
-            ("collection", filter.collections),
-            ("source", filter.sources),
-            ("language", filter.languages),
-            ("branches", () if filter.branch is None else (filter.branch,)),
-            *(("tags", (tag,)) for tag in filter.tags),
-        ):
-            if values:
-                must.append(self._is_any(key, values))
-        if filter.since is not None or filter.until is not None:
-            within = models.Range(gte=filter.since, lte=filter.until)
-            must.append(models.FieldCondition(key="date", range=within))
-        if filter.path is not None and (prefix := literal_prefix(filter.path)):
-            match = models.MatchPrefix(prefix=prefix)
-            must.append(models.FieldCondition(key="uri", match=match))
-        if exact is not None:
-            match = models.MatchSubstring(substring=exact)
-            must.append(models.FieldCondition(key="text", match=match))
-        return models.Filter(must=must) if must else None
+        match one:
+            case AnyOf():
+                return self._is_any(one.key, one.values)
+            case BeginsWith():
+                match = models.MatchPrefix(prefix=one.prefix)
+                return models.FieldCondition(key=one.key, match=match)
+            case Within():
+                within = models.Range(gte=one.since, lte=one.until)
+                return models.FieldCondition(key=one.key, range=within)
+            case Contains():
+                match = models.MatchSubstring(substring=one.text)
+                return models.FieldCondition(key=one.key, match=match)
+            case _:
+                assert_never(one)
 
     def _is_any(self, key: str, values: Sequence[str]) -> Any:
         models = self._models
