@@ -7,12 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.knowledge.desk import COLLECTION, Desk
-from windrow import Queue
+from windrow import NewJob, Queue
+from windrow.errors import StoreUnavailable
 from windrow.ingest.files.watching import ChangeSet, Health
 from windrow.queue.documents import SourceRow
 from windrow.services.knowledge import AddOptions, add
@@ -61,6 +64,81 @@ async def test_watch_of_a_folder_that_is_gone_is_given_up_with_a_note(
     assert len(said) == 6
     [kept] = await desk.queue.store.get_sources("", [source.id])
     assert "not watched" in (kept.error or "")
+
+
+async def test_watch_that_cannot_enqueue_waits_and_goes_on_with_a_look_at_all(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """U10: what happened while the database was away is not lost."""
+    source = (await add(desk.queue, str(desk.tree), AddOptions(collection=COLLECTION))).source
+    await desk.work()
+    desk.write("a.md", "hay")
+    enqueue_many = desk.queue.enqueue_many
+    seen: asyncio.Queue[Seen] = asyncio.Queue()
+    waits: list[float] = []
+
+    async def enqueue_later(jobs: Sequence[NewJob], **options: Any) -> Any:
+        if len(waits) < 3:
+            raise StoreUnavailable("it is away")
+        return await enqueue_many(jobs, **options)
+
+    async def at_once(self: Watch, seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(desk.queue, "enqueue_many", enqueue_later)
+    monkeypatch.setattr(Watch, "_sleep", at_once)
+    stop = asyncio.Event()
+    task = asyncio.create_task(Watch(desk.queue, source, seen.put_nowait, stop).run())
+    async with asyncio.timeout(PATIENCE):
+        told = [await seen.get() for _ in range(4)]
+        stop.set()
+        await task
+    await desk.work()
+
+    assert [round(wait) for wait in waits] == [1, 2, 4]
+    assert all(one.changes is None for one in told[:3])
+    assert told[3].changes is not None
+    assert told[3].changes.is_scan
+    assert told[3].health.state is Health.HEALTHY
+    assert await desk.uris() == ["a.md"]
+
+
+@pytest.mark.chaos
+async def test_burst_of_fifty_thousand_writes_is_reconciled(desk: Desk) -> None:
+    """U10: more than the system keeps events for (16,384 on most)."""
+    if desk.queue.store.capabilities.many_machines:
+        pytest.skip("events are the same whatever the store")
+    source = (await add(desk.queue, str(desk.tree), AddOptions(collection=COLLECTION))).source
+    await desk.work()
+    seen: asyncio.Queue[Seen] = asyncio.Queue()
+    stop = asyncio.Event()
+    task = asyncio.create_task(Watch(desk.queue, source, seen.put_nowait, stop, debounce=0.2).run())
+    async with asyncio.timeout(4 * PATIENCE):
+        await seen.get()
+        await asyncio.to_thread(_write_much, desk.tree)
+        # One set for the burst, or several; then one more look when it is quiet.
+        sets = [await seen.get()]
+        while sets[-1].changes is None or sets[-1].changes.why != "to see what is there":
+            sets.append(await seen.get())
+        stop.set()
+        await task
+    await desk.work()
+
+    assert len(sets) < 50
+    [counts] = await desk.queue.store.count_documents()
+    assert counts.searchable == 5_000
+    names = ("d0/f0.md", "d49/f4999.md")
+    found = await desk.queue.store.find_documents(None, COLLECTION, source.id, names)
+    contents = await desk.queue.store.get_contents([one.content or "" for one in found])
+    assert [one.text for one in contents] == ["round 9"] * 2
+
+
+def _write_much(tree: Path) -> None:
+    for turn in range(10):
+        for number in range(5_000):
+            path = tree / f"d{number % 50}" / f"f{number}.md"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"round {turn}")
 
 
 def test_change_set_is_files_or_one_look() -> None:
