@@ -10,6 +10,8 @@ import pytest
 
 from tests.knowledge.desk import COLLECTION, Desk
 from windrow import Job
+from windrow.errors import InvalidOptions
+from windrow.index.chunk import chunk
 from windrow.ingest.files.reading import read_file
 from windrow.pipelines.knowledge.context import Knowledge, source_id
 from windrow.pipelines.knowledge.files import ingest_files
@@ -17,6 +19,7 @@ from windrow.pipelines.knowledge.items import QUEUE, FilePayload
 from windrow.queue.job import JobState
 from windrow.queue.outcome import Snooze
 from windrow.queue.store import Store
+from windrow.services.exporting import export_folder, import_lines
 from windrow.services.knowledge import AddOptions, add
 
 
@@ -107,3 +110,94 @@ async def test_path_that_leads_out_of_its_source_fails_at_once(desk: Desk, tmp_p
     assert (job.state, job.attempts) == (JobState.FAILED, 1)
     assert "is not in" in (job.error or "")
     assert await desk.uris() == ["a.md"]
+
+
+NAMES = [
+    "中文/说明书.md",
+    "русский файл.md",
+    "עברית‏.md",
+    "nai\u0308ve.md",  # of two characters
+    "na\u00efve.md",  # of one
+    "emoji 🐑.md",
+    "line\nbreak.md",
+    "-rf *.md",
+    "%2e%2e.md",
+    "file:odd.md",
+    f"{'長' * 80}.md",
+]
+
+
+async def test_names_in_any_script_are_kept_apart_and_found_again(desk: Desk) -> None:
+    for number, name in enumerate(NAMES):
+        desk.write(name, f"words of {number}")
+
+    assert (await desk.scan())["new"] == len(NAMES)
+
+    assert len(await desk.uris()) == len(NAMES)
+    assert await desk.text("中文/说明书.md") == "words of 0"
+    again = await desk.scan()
+    assert (again["unchanged"], again["new"], again["gone"]) == (len(NAMES), 0, 0)
+    for name in NAMES:
+        (desk.tree / name).unlink()
+    assert (await desk.scan())["gone"] == len(NAMES)
+    assert await desk.documents() == []
+
+
+async def test_text_with_nul_bytes_and_lines_without_end_does_no_harm(desk: Desk) -> None:
+    desk.write("nul.md", b"before\x00after")
+    desk.write("zeros.txt", b"\x00" * 5000)
+    desk.write("line.txt", "x" * 300_000)
+    note = await desk.run("content", "ingest", {"content": "a\x00b \ud800"})
+
+    await desk.scan()
+
+    assert note.state == JobState.COMPLETED
+    skipped = {one.uri: one.skipped for one in await desk.documents() if one.skipped}
+    assert skipped.keys() == {"nul.md", "zeros.txt"}
+    pieces = chunk(await desk.text("line.txt"), language="")
+    assert max(len(one.text) for one in pieces) <= 1000
+    assert (await desk.scan())["unchanged"] == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"document": {"uri": "a"}}', "line 2: .*text"),
+        ('{"document": {"uri": "a", "text": 5}}', r"line 2: .*\$.text"),
+        ('{"document": {"uri": "", "text": "a"}}', r"line 2: .*\$.uri"),
+        ('{"document": {"uri": "a", "text": "a", "tags": "abc"}}', r"line 2: .*\$.tags"),
+        ('{"document": {"uri": "a", "text": "a", "size": -1}}', r"line 2: .*\$.size"),
+        (
+            '{"source": {"id": "s", "collection": "c", "kind": "disk", "uri": "/"}}',
+            "line 2: .*kind",
+        ),
+        ('{"other": {}}', "line 2: neither"),
+        ("[" * 5000, "line 2: "),
+        ('{"document": ' * 3, "line 2: "),
+    ],
+)
+async def test_line_that_is_no_document_is_refused_by_its_number(
+    desk: Desk, line: str, said: str
+) -> None:
+    source = '{"source": {"id": "s", "collection": "notes", "kind": "upload", "uri": "upload:s"}}'
+    with pytest.raises(InvalidOptions, match=said):
+        await import_lines(desk.queue, [source, line])
+    assert await desk.documents() == []
+
+
+async def test_imported_documents_stay_below_the_folder_they_are_exported_to(
+    desk: Desk, tmp_path: Path
+) -> None:
+    uris = ["../../up.md", "/etc/passwd", "a/../../b.md", "C:\\x.md", "nul\x00.md", "..", "."]
+    source = {"id": "s", "collection": COLLECTION, "kind": "upload", "uri": "upload:s"}
+    lines = [msgspec.json.encode({"source": source})]
+    lines += [msgspec.json.encode({"document": {"uri": uri, "text": uri}}) for uri in uris]
+    assert await import_lines(desk.queue, lines) == (1, len(uris))
+    await desk.work()
+
+    [kept] = await desk.queue.store.list_sources()
+    out = tmp_path / "a" / "b" / "out"
+    assert await export_folder(desk.queue, kept, out) == len(uris)
+
+    assert sorted(one for one in tmp_path.rglob("*.md") if out not in one.parents) == []
+    assert len([one for one in out.rglob("*") if one.is_file()]) == len(uris)

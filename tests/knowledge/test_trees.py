@@ -83,6 +83,7 @@ async def test_this_repository_is_taken_in_and_known_things_are_found(
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(900)
 async def test_tree_of_twenty_thousand_files_is_taken_in_whole_and_once(
     sqlite_template: Path, tmp_path: Path
 ) -> None:

@@ -3,16 +3,18 @@ Markdown files."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from windrow.errors import InvalidOptions
 from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.queue.codec import clean_text
 from windrow.queue.documents import (
     ContentRow,
     DocumentInfo,
@@ -24,6 +26,8 @@ from windrow.queue.documents import (
 from windrow.queue.ids import new_id
 from windrow.queue.job import Priority
 from windrow.queue.queue import Queue
+
+T = TypeVar("T")
 
 PAGE: Final = 200
 _Entry = dict[str, dict[str, Any]]
@@ -38,6 +42,20 @@ _DOCUMENT: Final = (
     "content_hash",
     "size",
 )
+
+
+class _Document(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A document as a line has it."""
+
+    uri: Annotated[str, msgspec.Meta(min_length=1)]
+    text: str
+    branch: str = ""
+    title: str = ""
+    language: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+    content_hash: str = ""
+    size: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 async def export_lines(queue: Queue, source: SourceRow) -> AsyncIterator[dict[str, Any]]:
@@ -90,7 +108,7 @@ async def import_lines(
     the line."""
     sources = documents = 0
     source: SourceRow | None = None
-    batch: list[dict[str, Any]] = []
+    batch: list[_Document] = []
     for number, line in enumerate(lines, 1):
         entry = _entry(line, number)
         if entry is None:
@@ -103,18 +121,18 @@ async def import_lines(
         elif source is None:
             raise InvalidOptions(f"line {number}: a document before any source")
         else:
-            batch.append(entry["document"])
+            batch.append(_clean(_converted(entry["document"], _Document, number)))
             if len(batch) >= PAGE:
                 documents += await _store(queue, source, batch)
     documents += await _store(queue, source, batch)
     return sources, documents
 
 
-async def _store(queue: Queue, source: SourceRow | None, batch: list[dict[str, Any]]) -> int:
+async def _store(queue: Queue, source: SourceRow | None, batch: list[_Document]) -> int:
     if source is None or not batch:
         return 0
     store = queue.store
-    uris = [one["uri"] for one in batch]
+    uris = [one.uri for one in batch]
     known = {
         (one.uri, one.branch): one
         for one in await store.find_documents(source.tenant, source.collection, source.id, uris)
@@ -122,7 +140,7 @@ async def _store(queue: Queue, source: SourceRow | None, batch: list[dict[str, A
     rows: list[DocumentRow] = []
     contents: list[ContentRow] = []
     for one in batch:
-        before = known.get((one["uri"], one.get("branch", "")))
+        before = known.get((one.uri, one.branch))
         row, content = _document(source, one, before)
         rows.append(row)
         contents += [content] if content else []
@@ -135,12 +153,10 @@ async def _store(queue: Queue, source: SourceRow | None, batch: list[dict[str, A
 
 
 def _document(
-    source: SourceRow, given: dict[str, Any], before: DocumentInfo | None
+    source: SourceRow, given: _Document, before: DocumentInfo | None
 ) -> tuple[DocumentRow, ContentRow | None]:
-    fields = {name: given[name] for name in _DOCUMENT if name in given}
-    fields["tags"] = tuple(fields.get("tags", ()))
     id = before.id if before else new_id()
-    digest = str(given.get("content_hash", ""))
+    digest = given.content_hash or hashlib.sha256(given.text.encode("utf-8", "replace")).hexdigest()
     same = before is not None and before.content_hash == digest and before.content is not None
     pending = before.content if before and same else content_id(id, digest)
     row = DocumentRow(
@@ -148,24 +164,19 @@ def _document(
         tenant=source.tenant,
         collection=source.collection,
         source=source.id,
+        uri=given.uri,
+        branch=given.branch,
+        title=given.title,
+        language=given.language,
+        tags=given.tags,
+        metadata=given.metadata,
+        content_hash=digest,
         pending=pending,
-        **fields,
+        size=given.size,
     )
     if same or pending is None:
         return row, None
-    return row, ContentRow(pending, source.tenant, source.collection, given["text"])
-
-
-def _front_matter(document: DocumentInfo) -> str:
-    """What is known of a document, as YAML, of which JSON is a part."""
-    known = {"title": document.title, "uri": document.uri, "tags": list(document.tags)}
-    lines = [f"{name}: {msgspec.json.encode(value).decode()}" for name, value in known.items()]
-    return "\n".join(["---", *lines, "---", ""])
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, "utf-8", "replace")
+    return row, ContentRow(pending, source.tenant, source.collection, given.text)
 
 
 def _entry(line: str | bytes, number: int) -> dict[str, Any] | None:
@@ -175,17 +186,27 @@ def _entry(line: str | bytes, number: int) -> dict[str, Any] | None:
         entry: dict[str, dict[str, Any]] = msgspec.json.decode(line, type=_Entry)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidOptions(f"line {number}: {error}") from None
-    given = entry.get("document", entry.get("source"))
-    if given is None or ("document" in entry and not {"uri", "text"} <= given.keys()):
+    if entry.keys().isdisjoint({"source", "document"}):
         raise InvalidOptions(f"line {number}: neither a source nor a document")
     return entry
+
+
+def _clean(given: _Document) -> _Document:
+    """Its place as every database can hold it, so that it is found there again."""
+    return msgspec.structs.replace(
+        given, uri=clean_text(given.uri), branch=clean_text(given.branch)
+    )
 
 
 def _source(given: dict[str, Any], tenant: str | None, number: int) -> SourceRow:
     fields: dict[str, Any] = {name: given[name] for name in _SOURCE if name in given}
     fields["tenant"] = tenant
+    return _converted(fields, SourceRow, number)
+
+
+def _converted(given: dict[str, Any], kind: type[T], number: int) -> T:
     try:
-        return msgspec.convert(fields, SourceRow)
+        return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
         raise InvalidOptions(f"line {number}: {error}") from None
 

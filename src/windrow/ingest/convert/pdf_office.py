@@ -11,6 +11,7 @@ from typing import Any
 import kreuzberg
 
 from windrow.errors import ConversionError
+from windrow.ingest.convert.archives import MAGIC, check_archive
 from windrow.ingest.convert.metadata import new_metadata
 from windrow.ingest.convert.pdf_pages import split_pages
 from windrow.ingest.convert.text import find_addresses
@@ -42,6 +43,8 @@ def convert_pdf(resource: Resource, options: ScrapeOptions) -> Document:
 
 def convert_office(resource: Resource, options: ScrapeOptions, content_type: str) -> Document:
     """A word processor's, spreadsheet's or presentation's file as markdown."""
+    if resource.body.startswith(MAGIC):
+        check_archive(resource.body, _name(content_type))
     result = _extract(resource.body, content_type, options)
     document = _new_document(resource, content_type)
     _describe(document, result.metadata)
@@ -73,7 +76,7 @@ def _extract(body: bytes, content_type: str, options: ScrapeOptions) -> kreuzber
 
 def _explain(content_type: str, message: str) -> ConversionError:
     lower = message.lower()
-    name = content_type.rpartition("/")[2].rpartition(".")[2]
+    name = _name(content_type)
     if "password" in lower or "encrypted" in lower:
         return ConversionError(
             name, "it is locked by a password", code="SCRAPE_ENCRYPTED_FILE_ERROR"
@@ -83,6 +86,10 @@ def _explain(content_type: str, message: str) -> ConversionError:
     if "limit" in lower:
         return ConversionError(name, f"it is too large: {message}")
     return ConversionError(name, f"it is broken: {message}")
+
+
+def _name(content_type: str) -> str:
+    return content_type.rpartition("/")[2].rpartition(".")[2]
 
 
 def _describe(document: Document, about: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from windrow.errors import ConversionError, FileGone, FileRefused, UnsupportedFormat
 from windrow.ingest.document import Resource
 from windrow.ingest.files.detect import HEAD_BYTES, Described, describe
-from windrow.ingest.files.limits import reason_too_large
+from windrow.ingest.files.limits import DEFAULT, reason_too_large
 
 LOOKS: Final = 3  # at a file that is being written
 # Two writes within so short a time can leave the same size and time behind, as clocks of file
@@ -111,7 +111,10 @@ def _converted(name: str, body: bytes, described: Described) -> FileText:
     url = f"file:///{name}"
     content_type = "" if described.language == "office" else described.content_type
     document = convert(Resource(url, url, 200, body, content_type=content_type))
-    return FileText(document.markdown or "", document.title, described)
+    text = document.markdown or ""
+    if len(text) > DEFAULT:  # as much as is read of a plain text, whatever it was packed into
+        raise FileTooLarge(len(text), DEFAULT)
+    return FileText(text, document.title, described)
 
 
 def _notebook(body: bytes, described: Described) -> FileText:
