@@ -48,7 +48,7 @@ test: $(STAMP) ## Run the tests (ARGS='-k lease' picks some, WORKERS=4 uses more
 
 chaos: $(STAMP) ## Run the tests that take long: more processes killed, more jobs
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m chaos $(ARGS)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance --store=pgbouncer $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance --store=pgbouncer,bullmq $(ARGS)
 	WINDROW_TEST_MORE=5 $(BIN)/pytest -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
 
 demo: $(STAMP) ## Show Windrow at work

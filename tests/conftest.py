@@ -59,7 +59,9 @@ STORES = ("sqlite", "postgres", "pgbouncer", "prepared", "bullmq")
 EVERYWHERE = ("sqlite", "postgres")
 POOLED = ("pgbouncer", "prepared")
 BEHIND_POOLER = 10  # one in so many tests
+ON_BULLMQ = 3  # the same; `--store=bullmq` runs all of them, and `make chaos` does
 CONFORMANCE = Path(__file__).parent / "conformance"
+REFUSALS = CONFORMANCE / "test_refusals.py"
 SERVER = pytest.StashKey[Server]()
 BOUNCER = pytest.StashKey[Bouncer]()
 BROKER = pytest.StashKey[Broker]()
@@ -133,7 +135,8 @@ def _usual_stores(test: pytest.Item) -> tuple[str, ...]:
     is_short = test.path.is_relative_to(CONFORMANCE) and not is_long
     is_chosen = zlib.crc32(test.nodeid.encode()) % BEHIND_POOLER == 0
     pooled = ("pgbouncer",) if is_short and is_chosen else ()
-    return (*EVERYWHERE, *pooled, *(("bullmq",) if _is_for_bullmq(test) else ()))
+    is_in_turn = zlib.crc32(test.nodeid.encode()) % ON_BULLMQ == 0 or test.path == REFUSALS
+    return (*EVERYWHERE, *pooled, *(("bullmq",) if is_in_turn and _is_for_bullmq(test) else ()))
 
 
 def _is_for_bullmq(test: pytest.Item) -> bool:

@@ -56,7 +56,7 @@ def node(node_folder: Path, url: str) -> NodeSide:
     async def run(*task: str) -> Any:
         command = ["node", str(SCRIPT), str(node_folder), str(parts.port), prefix, *task]
         process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(90):
             told, _ = await process.communicate()
         assert process.returncode == 0
         return json.loads(told)
@@ -77,7 +77,7 @@ async def test_j8_jobs_of_node_are_run_by_our_worker(queue: Queue, node: NodeSid
 
     worker = Worker(queue, [run], queues=["mixed"])
     working = asyncio.create_task(worker.run())
-    await queue.wait_many([f"mixed:{one}" for one in made], timeout=20)
+    await queue.wait_many([f"mixed:{one}" for one in made], timeout=60)
     worker.stop()
     await working
 
@@ -94,7 +94,7 @@ async def test_j8_our_jobs_are_run_by_a_worker_in_node(queue: Queue, node: NodeS
     plain = await queue.enqueue("ours", {"n": 7}, queue="theirs", priority=9, tags=["kept"])
     flaky = await queue.enqueue("flaky", {"n": 1, "fails": 1}, queue="theirs", max_attempts=2)
     bad = await queue.enqueue("bad", {"n": 2, "fails": 9}, queue="theirs", max_attempts=1)
-    waiting = asyncio.create_task(queue.wait_many([plain.id, flaky.id, bad.id], timeout=30))
+    waiting = asyncio.create_task(queue.wait_many([plain.id, flaky.id, bad.id], timeout=60))
 
     ran = (await node("consume", "theirs", "3", "8000"))["ran"]
     ended = await waiting
@@ -127,7 +127,7 @@ async def test_workers_on_both_sides_share_a_queue_without_doing_anything_twice(
     worker = Worker(queue, [run], queues=["shared"], concurrency=1)
     theirs = asyncio.create_task(node("consume", "shared", "60", "1500"))
     working = asyncio.create_task(worker.run())
-    await queue.wait_many([one.id for one in inserted], timeout=40)
+    await queue.wait_many([one.id for one in inserted], timeout=90)
     worker.stop()
     await working
     node_ran = [one["data"]["n"] for one in (await theirs)["ran"]]
