@@ -89,7 +89,7 @@ async def test_what_goes_wrong_at_scrapecreators_ends_as_documented(
     status: str,
     reason: str | None,
 ) -> None:
-    """Each once, at the second call: what the first one had cost is not paid again."""
+    """Each once, at the first call. (Of what is kept when a later one fails: test_killed.py.)"""
     scrapecreators.faults.append(fault)
     ended = await small_studio.run(YOUTUBE)
     assert ended.status == status
