@@ -68,7 +68,8 @@ def open_home(home: str, request: pytest.FixtureRequest, folder: Path) -> Index:
         from windrow.index.qdrant import QdrantIndex
 
         # No server of Qdrant can be had here: none was found by likely names in pip, apt and npm.
-        # The client's own local mode stands in for it, which answers the same calls in this process.
+        # The client's own local mode stands in for it, which answers the same calls in this
+        # process.
         return QdrantIndex(client=AsyncQdrantClient(location=":memory:"))
     from windrow.index.pgvector import PgvectorIndex
 
