@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.main import get_command
 
-from windrow.cli.main import app
+from windrow.cli.lazy import load
+from windrow.cli.main import COMMANDS
 from windrow.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -55,7 +55,8 @@ def test_commands_are_windrows_own_with_options_that_there_are(path: Path) -> No
     found = list(commands_of(path))
     assert found
     for words in found:
-        command: Any = get_command(app)
+        command: Any = load(words[0], COMMANDS[words[0]])
+        words = words[1:]
         while words and words[0] in getattr(command, "commands", {}):
             command, words = command.commands[words[0]], words[1:]
         assert not hasattr(command, "commands"), f"{words} is no command"
