@@ -9,7 +9,7 @@ import pytest
 from tests.api.knowledge.asking import Asking
 from tests.api.server import Server
 
-KEYS = "k-acme=acme:write k-other=other:write k-reader=acme:read k-root"
+KEYS = "k-acme=acme:write k-other=other:write k-reader=acme:read k-guide=guide:write k-root"
 SECRET = "a secret of thirty-two characters"
 
 

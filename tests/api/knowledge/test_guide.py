@@ -23,7 +23,7 @@ def test_a2_knowledge_is_taken_in_and_found_with_curl(
         pytest.skip("THE GUIDE IS NOT TESTED: there is no curl here")
     site.page("/", ["/rake"], title="Farm", text="This site is about a farm.")
     site.page("/rake", title="Rake", text="The rake stands in the barn.")
-    (tmp_path / ".curlrc").write_text('header = "Authorization: Bearer k-acme"\n')
+    (tmp_path / ".curlrc").write_text('header = "Authorization: Bearer k-guide"\n')
     # Waits of a second are right for people.
     (tmp_path / "sleep").write_text("#!/bin/sh\nexec /bin/sleep 0.05\n")
     (tmp_path / "sleep").chmod(0o755)

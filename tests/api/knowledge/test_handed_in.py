@@ -89,6 +89,12 @@ def test_uploads_that_cannot_be_taken_are_said(acme: Asking, server: Server) -> 
 def test_pages_of_other_crawlers_are_found_counted_and_replaced(acme: Asking) -> None:
     host = f"{uuid.uuid4().hex}.test"
     page = {"url": f"https://{host}/swath?utm_source=x", "title": "Swath", "language": "en"}
+    # Others say more of it: they are not in the way of who asks for a domain.
+    louder = [
+        {"url": f"https://other.test/{n}", "markdown": f"{n} scythe swath " * 9} for n in range(60)
+    ]
+    for begun in [acme.post("/api/index", one, 202) for one in louder]:
+        acme.follow(begun["job_id"])
     before = acme.get("/api/stats")
     for text in ("A swath is what a mower leaves.", "A swath is what the scythe leaves."):
         said = acme.post("/api/index", {**page, "markdown": text, "isMobile": False}, 202)

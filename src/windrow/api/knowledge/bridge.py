@@ -3,6 +3,7 @@ searched and counted. These are there under `/api` only."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -33,7 +34,7 @@ from windrow.services.searching import Searching
 
 router = APIRouter(tags=["bridge"])
 
-MORE: Final = 5  # times as many are looked at when a domain is chosen among them
+_UNFIT: Final = re.compile(r"[^\w.-]")  # in the name of a host; globs have other signs
 Signature = Annotated[str | None, Header(alias="X-Firecrawl-Signature", max_length=200)]
 
 
@@ -102,9 +103,10 @@ async def search(request: Request, caller: Reader) -> Response:
     asked = SearchRequest(
         query=wanted.query,
         mode="keyword" if wanted.mode == "bm25" else wanted.mode,
-        limit=min(MOST_FOUND, end * (MORE if filters.domain else 1)),
+        limit=min(MOST_FOUND, end),
         tenant=caller.tenant,
         languages=(filters.language,) if filters.language else (),
+        path=_addresses(filters.domain),
     )
     searching: Searching = request.app.state.searching
     found = await searching.search(asked)
@@ -121,6 +123,11 @@ async def search(request: Request, caller: Reader) -> Response:
         "mode": wanted.mode,
     }
     return answer(body)
+
+
+def _addresses(domain: str | None) -> str | None:
+    """A glob of addresses there, at any port; it may take in others whose names begin alike."""
+    return None if domain is None else f"http*://{_UNFIT.sub('', domain.lower())}*/**"
 
 
 @router.get("/api/stats")
