@@ -1,6 +1,8 @@
 """The threads that read a file, each with a connection that can do nothing else.
 
-Callers wait in their event loop, or, in a thread that has none, read by themselves.
+Callers wait in their event loop, or, in a thread that has none, read by themselves. One thread
+reads for all, because several that share Python's lock take longer for the same reads. Only while
+one read takes long do others help, so that nobody waits behind it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from windrow.queue.sqlite.location import Location
 
 T = TypeVar("T")
 
-READERS: Final = 4
+READERS: Final = 4  # at the most
+SLOW_SECONDS: Final = 0.02  # a read that takes longer is one that others should not wait for
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +54,15 @@ class _Read(Generic[T]):
 Inbox = SimpleQueue[_Read[Any] | None]
 
 
+class _Tally:
+    """How many reads were begun, by all threads; it is only looked at for whether it grows."""
+
+    __slots__ = ("begun",)
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+
 class Readers:
     def __init__(self, location: Location) -> None:
         self._location = location
@@ -59,6 +71,8 @@ class Readers:
         # As of the writer: the threads of a store that is dropped without being closed end.
         self._end = weakref.finalize(self, self._inbox.put, None)
         self._threads: list[threading.Thread] = []
+        self._tally = _Tally()
+        self._is_watched = False
         self._free: SimpleQueue[sqlite3.Connection] = SimpleQueue()  # for threads without a loop
 
     async def run(self, verb: Verb[T]) -> T:
@@ -83,13 +97,31 @@ class Readers:
         with self._lock:  # nothing may be put behind the end
             self._check_is_open()
             self._inbox.put(asked)
-            if len(self._threads) < READERS:
-                self._start()
+            if not self._threads:
+                self._start(is_helper=False)
+                return
+        if not self._is_watched:
+            self._watch(asked.loop)
 
-    def _start(self) -> None:
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_watched = True
+        loop.call_later(SLOW_SECONDS, _look_at, weakref.ref(self), loop, self._tally.begun)
+
+    def _look(self, loop: asyncio.AbstractEventLoop, begun: int) -> None:
+        """Have somebody help if reads wait, and none was begun since."""
+        self._is_watched = False
+        with self._lock:
+            if self._inbox.empty() or not self._end.alive:
+                return
+            self._threads = [one for one in self._threads if one.is_alive()]
+            if self._tally.begun == begun and len(self._threads) < READERS:
+                self._start(is_helper=True)
+        self._watch(loop)
+
+    def _start(self, *, is_helper: bool) -> None:
         thread = threading.Thread(
             target=_serve,
-            args=(self._location, self._inbox),
+            args=(self._location, self._inbox, self._tally, is_helper),
             name="windrow-sqlite-reader",
             daemon=True,
         )
@@ -112,10 +144,16 @@ class Readers:
             raise StoreUnavailable("the store is closed")
 
 
-def _serve(location: Location, inbox: Inbox) -> None:
+def _look_at(readers: weakref.ref[Readers], loop: asyncio.AbstractEventLoop, begun: int) -> None:
+    if (found := readers()) is not None:
+        found._look(loop, begun)
+
+
+def _serve(location: Location, inbox: Inbox, tally: _Tally, is_helper: bool) -> None:
     connection: sqlite3.Connection | None = None
     try:
-        while (asked := inbox.get()) is not None:
+        while (asked := _take(inbox, is_helper)) is not None:
+            tally.begun += 1
             if not asked.future.cancelled():
                 try:
                     connection = connection or _connect(location)
@@ -124,10 +162,20 @@ def _serve(location: Location, inbox: Inbox) -> None:
                     asked.error = error
                 asked.answer()
             del asked  # it knows the store, which may be dropped while this waits
-        inbox.put(None)  # for the next thread
     finally:
         if connection is not None:
             connection.close()
+
+
+def _take(inbox: Inbox, is_helper: bool) -> _Read[Any] | None:
+    """The next read; None: there will be none, or, for a helper, there is none now."""
+    try:
+        asked = inbox.get(block=not is_helper)
+    except Empty:
+        return None
+    if asked is None:
+        inbox.put(None)  # for the next thread
+    return asked
 
 
 def read(connection: sqlite3.Connection, verb: Verb[T]) -> T:

@@ -132,3 +132,20 @@ async def test_threads_of_a_store_that_is_dropped_end(tmp_path: Path) -> None:
 
     assert len(threads) == 2
     assert not any(thread.is_alive() for thread in threads)
+
+
+async def test_helpers_of_somebody_slow_go_again(readers: Readers) -> None:
+    held = threading.Event()
+    slow = asyncio.create_task(readers.run(lambda connection: held.wait(60)))
+    await asyncio.sleep(0)
+    assert await readers.run(count) == 0
+    first, *helpers = readers._threads
+    assert helpers
+    held.set()
+    assert await slow
+
+    for helper in helpers:
+        await asyncio.to_thread(helper.join, 30)
+    assert [helper.is_alive() for helper in helpers] == [False] * len(helpers)
+    assert first.is_alive()
+    assert await readers.run(count) == 0
