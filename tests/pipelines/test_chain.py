@@ -53,6 +53,27 @@ async def drain(queue: Queue, chain: Chain, payload: Any = None) -> None:
     await Worker(queue, chain.handlers).run(until_idle=True)
 
 
+async def test_a_row_of_another_tenant_stays_as_it_is(queue: Queue, run_sql: Any) -> None:
+    run_sql("create table shared (id integer, owner text, status text)")
+    run_sql("insert into shared values (7, 'acme', 'as it was'), (8, '', 'as it was')")
+    row = StatusRow("shared", column="status", error=None, tenant="owner")
+    chain = Chain("shared", status=row)
+
+    @chain.stage("only", queue="only", status="running")
+    async def only(job: Job, payload: dict[str, int]) -> None: ...
+
+    async def run(row: int, tenant: str | None) -> str:
+        await queue.enqueue_many([chain.begin({"id": row}, tenant=tenant)])
+        await Worker(queue, chain.handlers).run(until_idle=True)
+        [(status,)] = run_sql(f"select status from shared where id = {row}")
+        return str(status)
+
+    assert await run(7, "other") == "as it was"
+    assert await run(7, None) == "as it was"
+    assert await run(7, "acme") == "done"
+    assert await run(8, None) == "done"
+
+
 async def test_stages_hand_on_and_the_row_follows(queue: Queue, rows: Any) -> None:
     seen: list[Any] = []
     chain = chain_of()

@@ -45,7 +45,8 @@ _NEXT_NAMESPACE: Final = uuid.UUID("3f8c5a57-0b1e-4d5c-9f2e-6f8f3c2a9d41")
 @dataclass(frozen=True, slots=True)
 class StatusRow:
     """A row of the user's own table that shows where its chain is. `field` of the payload names the
-    row by its `key`."""
+    row by its `key`. With a column for the `tenant` ("" for none) only rows of the job's own tenant
+    are changed, whatever row a payload names."""
 
     table: str
     key: str = "id"
@@ -55,19 +56,26 @@ class StatusRow:
     pending: str = "pending"
     done: str = "done"
     failed: str = "failed"
+    tenant: str | None = None
 
     def __post_init__(self) -> None:
-        for name in (self.table, self.key, self.column, self.error):
+        for name in (self.table, self.key, self.column, self.error, self.tenant):
             if name is not None:
                 check_column(name)
 
-    def update(self, payload: Any, status: str, error: str | None) -> tuple[Any, ...]:
-        """The statement that changes the row of a payload, and its arguments."""
-        row = self.row_of(payload)
-        if self.error is None:
-            return f"update {self.table} set {self.column} = $1 where {self.key} = $2", status, row
-        change = f"{self.column} = $1, {self.error} = $2"
-        return f"update {self.table} set {change} where {self.key} = $3", status, error, row
+    def update(
+        self, payload: Any, tenant: str | None, status: str, error: str | None
+    ) -> tuple[Any, ...]:
+        """The statement that changes the row that a tenant's payload names, and its arguments."""
+        values: list[Any] = [status, self.row_of(payload)]
+        change, which = f"{self.column} = $1", f"{self.key} = $2"
+        if self.error is not None:
+            values.append(error)
+            change += f", {self.error} = ${len(values)}"
+        if self.tenant is not None:
+            values.append(tenant or "")
+            which += f" and {self.tenant} = ${len(values)}"
+        return f"update {self.table} set {change} where {which}", *values
 
     def row_of(self, payload: Any) -> Any:
         plain = msgspec.to_builtins(payload)
@@ -163,7 +171,7 @@ class Chain:
     async def _failed(self, job: Job, why: str) -> Sequence[NewJob]:
         """The row says why, in the transaction that fails the job."""
         if self.status is not None:
-            statement = self.status.update(job.payload, self.status.failed, why)
+            statement = self.status.update(job.payload, job.tenant, self.status.failed, why)
             await job.tx.execute(*statement)
         return ()
 
@@ -183,7 +191,7 @@ class _Passage:
         is_said = self.place > 0 and job.runs <= 1
         if self.chain.status is None or status is None or is_said:
             return None
-        return self.chain.status.update(job.payload, status, None)
+        return self.chain.status.update(job.payload, job.tenant, status, None)
 
     def refusal(self, job: Job) -> Fail | None:
         """Whether a job is not to be tried again."""
@@ -210,7 +218,7 @@ class _Passage:
                 status = following.status
         if row is None or status is None:
             return outcome, None
-        return outcome, row.update(job.payload, status, None)
+        return outcome, row.update(job.payload, job.tenant, status, None)
 
 
 def _next_job(chain: Chain, stage: Stage, job: Job, handed: Next) -> NewJob:

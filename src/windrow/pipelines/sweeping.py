@@ -109,9 +109,8 @@ class Sweeper:
         return max(dead, key=lambda job: job.seq, default=None)
 
     def _fail(self, row: Mapping[str, Any], job: Job) -> tuple[Any, ...]:
-        statement, *values = self._row.update(
-            self._payload(row), self._row.failed, job.error or f"its job was {job.state.value}"
-        )
+        why = job.error or f"its job was {job.state.value}"
+        statement, *values = self._row.update(self._payload(row), job.tenant, self._row.failed, why)
         seen = f" and {self._row.column} = ${len(values) + 1}"
         return f"{statement}{seen}", *values, row[self._row.column]
 

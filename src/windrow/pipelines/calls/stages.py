@@ -45,7 +45,13 @@ def calls_chain(calls: Calls) -> Chain:
     """The stages, each with its limits and its way to try again."""
     table = f"{calls.queue.store.capabilities.table_prefix}call"
     row = StatusRow(
-        table, field="call_id", column="status", error="error", done=DONE, failed=FAILED
+        table,
+        field="call_id",
+        column="status",
+        error="error",
+        done=DONE,
+        failed=FAILED,
+        tenant="tenant",
     )
     chain = Chain(CHAIN, status=row)
     usual: dict[str, Any] = {"queue": QUEUE, "preset": "processing", "lease": LEASE_SECONDS}
