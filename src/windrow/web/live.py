@@ -1,11 +1,11 @@
 """`/ui/events`: that something has happened, for pages that are open. What it was they ask for
-themselves; many things in a row are told as one."""
+themselves; what happens within a second is told as one."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Final
 
 from starlette.responses import Response, StreamingResponse
@@ -19,27 +19,40 @@ REST_SECONDS: Final = 1.0
 
 async def follow(look: Look) -> Response:
     broadcast: Broadcast = look.request.app.state.broadcast
-    wanted = Wanted(tenant=look.viewer.tenant)
+    stream = tell(broadcast, Wanted(tenant=look.viewer.tenant))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    stream = _stream(broadcast, wanted)
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 
-async def _stream(broadcast: Broadcast, wanted: Wanted) -> AsyncIterator[bytes]:
-    yield b"retry: 3000\n\n"
-    while True:
-        # Listened to anew each time, from now on: what came while it rested was told already.
-        events = broadcast.listen(wanted, None, beat=BEAT_SECONDS)
-        async with aclosing(events):
+async def tell(
+    broadcast: Broadcast, wanted: Wanted, *, rest: float = REST_SECONDS
+) -> AsyncIterator[bytes]:
+    """Also of what happens while it rests, when it has rested."""
+    happened = asyncio.Event()
+    listening = asyncio.create_task(_listen(broadcast, wanted, happened))
+    try:
+        yield b"retry: 3000\n\n"
+        while not listening.done():
             try:
+                async with asyncio.timeout(BEAT_SECONDS):
+                    await happened.wait()
+            except TimeoutError:
+                yield b": beat\n\n"
+                continue
+            happened.clear()
+            yield b"event: change\ndata: \n\n"
+            await asyncio.sleep(rest)
+    finally:
+        listening.cancel()
+
+
+async def _listen(broadcast: Broadcast, wanted: Wanted, happened: asyncio.Event) -> None:
+    try:
+        # With too many listeners, or when the server stops, it ends: the page asks again later.
+        with suppress(TooManyListeners):
+            async with aclosing(broadcast.listen(wanted, None, beat=BEAT_SECONDS)) as events:
                 async for one in events:
-                    if isinstance(one, Beat):
-                        yield b": beat\n\n"
-                        continue
-                    yield b"event: change\ndata: \n\n"
-                    break
-                else:
-                    return  # the server stops
-            except TooManyListeners:
-                return
-        await asyncio.sleep(REST_SECONDS)
+                    if not isinstance(one, Beat):
+                        happened.set()
+    finally:
+        happened.set()
