@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 import typer
@@ -37,7 +38,7 @@ RollbackOption = Annotated[
 DropOption = Annotated[
     bool, typer.Option("--drop", help="Drop what is there, if --verify finds all of it here.")
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Also what is done there.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Also what is done, where it is kept.")]
 
 
 @app.callback()
@@ -45,67 +46,38 @@ def root() -> None:
     """Bring in work that other queues hold."""
 
 
-@app.command()
-def legacy(
-    place: FromOption,
-    dry_run: DryRunOption = False,
-    verify: VerifyOption = False,
-    rollback: RollbackOption = False,
-    drop: DropOption = False,
-    with_finished: AllOption = False,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Move the work of other tables here: ingestion_queue and its kin, unified_queue, crawl_jobs,
-    processing_jobs, nuq, pgmq, an export of Archon. May be repeated, and run twice at once.
-
-    Exit code 1 when something did not come."""
-    steps = _Steps(dry_run, verify, rollback, drop, with_finished)
-    _move("legacy", place, steps, database, as_json)
+SYSTEMS: Final[Mapping[System, str]] = {
+    "legacy": (
+        "Move the work of other tables here: ingestion_queue and its kin, unified_queue, "
+        "crawl_jobs, processing_jobs, nuq, pgmq, an export of Archon."
+    ),
+    "celery": "Move waiting tasks of Celery on Redis here; stop its workers first.",
+    "rq": "Move waiting, scheduled and failed jobs of RQ here; stop its workers first.",
+    "procrastinate": "Move the jobs of Procrastinate here; stop its workers first.",
+}
+REPEATABLE: Final = (
+    "May be repeated, and run twice at once. Exit code 1 when something did not come."
+)
 
 
-@app.command()
-def celery(
-    place: FromOption,
-    dry_run: DryRunOption = False,
-    verify: VerifyOption = False,
-    rollback: RollbackOption = False,
-    drop: DropOption = False,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Move waiting tasks of Celery on Redis here; stop its workers first."""
-    _move("celery", place, _Steps(dry_run, verify, rollback, drop), database, as_json)
+def _add_command(system: System, help: str) -> None:
+    @app.command(system, help=f"{help}\n\n{REPEATABLE}")
+    def command(
+        place: FromOption,
+        dry_run: DryRunOption = False,
+        verify: VerifyOption = False,
+        rollback: RollbackOption = False,
+        drop: DropOption = False,
+        with_finished: AllOption = False,
+        database: DatabaseOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        steps = _Steps(dry_run, verify, rollback, drop, with_finished)
+        _move(system, place, steps, database, as_json)
 
 
-@app.command()
-def rq(
-    place: FromOption,
-    dry_run: DryRunOption = False,
-    verify: VerifyOption = False,
-    rollback: RollbackOption = False,
-    drop: DropOption = False,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Move waiting, scheduled and failed jobs of RQ here; stop its workers first."""
-    _move("rq", place, _Steps(dry_run, verify, rollback, drop), database, as_json)
-
-
-@app.command()
-def procrastinate(
-    place: FromOption,
-    dry_run: DryRunOption = False,
-    verify: VerifyOption = False,
-    rollback: RollbackOption = False,
-    drop: DropOption = False,
-    with_finished: AllOption = False,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Move the jobs of Procrastinate here; stop its workers first."""
-    steps = _Steps(dry_run, verify, rollback, drop, with_finished)
-    _move("procrastinate", place, steps, database, as_json)
+for _system, _help in SYSTEMS.items():
+    _add_command(_system, _help)
 
 
 @dataclass(frozen=True, slots=True)

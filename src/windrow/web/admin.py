@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Final
 
 from starlette.responses import Response
 
 from windrow.errors import InvalidSchedule
-from windrow.queue.job import JobState
 from windrow.services.database import without_password
+from windrow.services.stages import count_stages
 from windrow.settings import Settings
 from windrow.web.pages import Look
 
-# Stages in their order, each with the queue it waits in.
-PIPELINES: Final = {
-    "Pages": (("crawl and scrape", "web"), ("index", "index")),
-    "Files and notes": (("scan and read", "unified_queue"), ("index", "index")),
-    "Videos": (("scrape", "scrape_jobs"), ("enrich", "enrich_jobs"), ("index", "index")),
-    "Calls": (("extract, transcribe, analyse", "processing_jobs"), ("index", "index")),
-    "Webhooks": (("send", "webhooks"),),
-}
-COUNTED: Final = (JobState.READY, JobState.ACTIVE, JobState.SCHEDULED, JobState.FAILED)
-
 
 async def show_pipelines(look: Look) -> Response:
-    counts = {info.name: info.counts for info in await look.jobs.list_queues()}
-    flows = {
-        name: [
-            (stage, queue, [(state, counts.get(queue, {}).get(state, 0)) for state in COUNTED])
-            for stage, queue in stages
-        ]
-        for name, stages in PIPELINES.items()
-    }
-    return look.render("pipelines.html", flows=flows)
+    return look.render("pipelines.html", flows=await count_stages(look.jobs))
 
 
 async def show_schedules(look: Look) -> Response:

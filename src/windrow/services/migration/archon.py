@@ -24,6 +24,7 @@ from windrow.services.migration.arriving import (
     Past,
     Reading,
     as_count,
+    as_errors,
     as_text,
     make_job,
     read_time,
@@ -79,7 +80,7 @@ def from_operation(row: Row, id: str, context: Context) -> CopiedJob | Left:
     past = Past(
         state=JobState.FAILED if status in _FAILED else JobState.READY,
         created_at=read_time(row.get("started_at")),
-        errors=[str(row["error"])] if row.get("error") else [],
+        errors=as_errors(row.get("error")),
     )
     address = normalise(url)
     if address is None:

@@ -231,5 +231,11 @@ def as_text(value: Any) -> str | None:
     return text or None
 
 
+def as_errors(value: Any) -> list[str]:
+    """What went wrong, if anything is said of it."""
+    text = as_text(value)
+    return [] if text is None else [text]
+
+
 def _first_line(text: str) -> str:
     return clean_text(text).strip().partition("\n")[0][:500]

@@ -7,7 +7,7 @@ Which columns there are differs from version to version, so each is looked at by
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -22,6 +22,7 @@ from windrow.services.migration.arriving import (
     Past,
     Reading,
     as_count,
+    as_errors,
     as_mapping,
     as_priority,
     as_text,
@@ -67,7 +68,7 @@ def from_content_ingestion_queue(row: Row, id: str, context: Context) -> CopiedJ
         created_at=read_time(row.get("created_at")),
         finished_at=read_time(row.get("completed_at")) or read_time(row.get("updated_at")),
         attempts=as_count(row.get("retry_count")),
-        errors=_texts(row.get("error_message")),
+        errors=as_errors(row.get("error_message")),
     )
     payload = {
         "content": row.get("content"),
@@ -130,7 +131,7 @@ def from_cumulative_deletions_queue(row: Row, id: str, context: Context) -> Copi
         created_at=read_time(row.get("marked_for_deletion_at")),
         run_at=read_time(row.get("deletion_scheduled_at")),
         attempts=as_count(row.get("retry_count")),
-        errors=_texts(row.get("error_message")),
+        errors=as_errors(row.get("error_message")),
     )
     said = {**row, "operation": "delete"}
     return _file(said, id, context, past, {}, path=row.get("file_absolute_path"))
@@ -146,7 +147,7 @@ def from_dead_letter_queue(row: Row, id: str, context: Context) -> CopiedJob | L
         or read_time(row.get("moved_to_dlq_at")),
         finished_at=read_time(row.get("failed_at")) or read_time(row.get("final_failure_at")),
         attempts=as_count(row.get("retry_count")),
-        errors=_texts(row.get("error_message") or row.get("error_category")),
+        errors=as_errors(row.get("error_message") or row.get("error_category")),
     )
     metadata = as_mapping(row.get("metadata"))
     metadata["error_category"] = row.get("error_category")
@@ -204,8 +205,8 @@ def _item(
     try:
         kind_of(*kind)
         new = new_item(
-            _item_type(kind[0]),
-            _operation(kind[1]),
+            cast(ItemType, kind[0]),
+            cast(Operation, kind[1]),
             as_text(collection) or "",
             payload,
             tenant=tenant,
@@ -219,14 +220,6 @@ def _item(
     return make_job(context, id, new, past)
 
 
-def _item_type(name: str) -> ItemType:
-    return name  # type: ignore[return-value]  # kind_of() has looked
-
-
-def _operation(name: str) -> Operation:
-    return name  # type: ignore[return-value]
-
-
 def _state(status: Any) -> JobState:
     """Of a row without a status, or one that somebody was at: to be done."""
     text = str(status or "").lower()
@@ -237,11 +230,6 @@ def _state(status: Any) -> JobState:
 
 def _error(context: Context, message_id: Any) -> list[str]:
     text = None if message_id is None else context.messages.get(message_id)
-    return [] if text is None else [text]
-
-
-def _texts(value: Any) -> list[str]:
-    text = as_text(value)
     return [] if text is None else [text]
 
 

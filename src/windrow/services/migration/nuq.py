@@ -22,6 +22,7 @@ from windrow.services.migration.arriving import (
     Past,
     Reading,
     as_count,
+    as_errors,
     as_text,
     make_job,
     read_json,
@@ -125,7 +126,7 @@ def _past(row: Row) -> Past:
         finished_at=read_time(row.get("finished_at")),
         crashes=as_count(row.get("stalls")),
         max_crashes=_MAX_CRASHES,
-        errors=[str(row["failedreason"])] if row.get("failedreason") else [],
+        errors=as_errors(row.get("failedreason")),
         result=read_json(row.get("returnvalue")),
     )
 

@@ -17,6 +17,7 @@ from windrow.services.migration.arriving import (
     Past,
     Reading,
     as_count,
+    as_errors,
     as_mapping,
     as_priority,
     as_text,
@@ -64,7 +65,7 @@ def from_unified_queue(row: Row, id: str, context: Context) -> CopiedJob | Left:
         run_at=read_time(row.get("lease_until")) if is_waiting else None,
         finished_at=read_time(row.get("updated_at")),
         attempts=retries,
-        errors=_texts(row.get("error_message")),
+        errors=as_errors(row.get("error_message")),
     )
     return make_job(context, id, new, past)
 
@@ -88,7 +89,7 @@ def from_crawl_jobs(row: Row, id: str, context: Context) -> CopiedJob | Left:
         created_at=read_time(row.get("created_at")),
         finished_at=read_time(row.get("completed_at")),
         attempts=as_count(row.get("retry_count")),
-        errors=_texts(row.get("error_message")),
+        errors=as_errors(row.get("error_message")),
         progress=min(as_count(row.get("progress_percentage")), 100) or None,
     )
     return make_job(context, id, new, past)
@@ -113,7 +114,7 @@ def from_processing_jobs(row: Row, id: str, context: Context) -> CopiedJob | Lef
         run_at=read_time(row.get("available_at")),
         finished_at=read_time(row.get("updated_at")),
         attempts=as_count(row.get("attempts")),
-        errors=_texts(row.get("last_error")),
+        errors=as_errors(row.get("last_error")),
     )
     return make_job(context, id, new, past)
 
@@ -121,11 +122,6 @@ def from_processing_jobs(row: Row, id: str, context: Context) -> CopiedJob | Lef
 def _state(row: Row) -> JobState:
     """What somebody was at when it stopped is to be done."""
     return _STATES.get(str(row.get("status") or ""), JobState.READY)
-
-
-def _texts(value: Any) -> list[str]:
-    text = as_text(value)
-    return [] if text is None else [text]
 
 
 READINGS: Final = [
