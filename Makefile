@@ -46,20 +46,25 @@ fix: $(STAMP) ## Format the code and apply the safe lint fixes
 test: $(STAMP) ## Run the tests (ARGS='-k lease' picks some, WORKERS=4 uses more cores)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not chaos' $(ARGS)
 
-chaos: $(STAMP) ## Run the tests that take long: more processes killed, more jobs
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m chaos $(ARGS)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance --store=pgbouncer,bullmq $(ARGS)
-	WINDROW_TEST_MORE=5 $(BIN)/pytest -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
-
-demo: $(STAMP) ## Show Windrow at work
-	$(BIN)/windrow demo
-
 PEERS := .venv/.peers
 
 $(PEERS): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps bullmq
 	@touch $@
+
+FIGURES := tests/trust/figures
+
+# The tests of trust run one by one: they measure how long things take to recover.
+chaos: $(PEERS) ## Run the tests that take long, and write docs/guarantees.md from what they saw
+	WINDROW_SCORECARD=$(FIGURES) $(BIN)/pytest -m chaos tests/trust $(ARGS)
+	$(BIN)/python -m tests.trust.scorecard $(FIGURES)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m chaos --ignore=tests/trust $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance --store=pgbouncer,bullmq $(ARGS)
+	WINDROW_TEST_MORE=5 $(BIN)/pytest -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
+
+demo: $(STAMP) ## Show Windrow at work
+	$(BIN)/windrow demo
 
 bench: $(PEERS) ## Measure beside the floor and the peers (ARGS='--no-peers --rounds 1' is shorter)
 	$(BIN)/python -m bench $(ARGS)
