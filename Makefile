@@ -63,8 +63,8 @@ chaos: $(PEERS) ## Run the tests that take long, and write docs/guarantees.md fr
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance --store=pgbouncer,bullmq $(ARGS)
 	WINDROW_TEST_MORE=5 $(BIN)/pytest -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
 
-demo: $(STAMP) ## Show Windrow at work
-	$(BIN)/windrow demo
+demo: $(STAMP) ## Show Windrow at work (ARGS=--keep leaves it running)
+	$(BIN)/windrow demo $(ARGS)
 
 bench: $(PEERS) ## Measure beside the floor and the peers (ARGS='--no-peers --rounds 1' is shorter)
 	$(BIN)/python -m bench $(ARGS)

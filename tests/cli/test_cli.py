@@ -101,14 +101,6 @@ def test_a_password_is_never_printed(windrow: Windrow, tmp_path: Path) -> None:
     assert "s3cret" not in printed.stdout + printed.stderr
 
 
-def test_the_demo_finishes_its_jobs(windrow: Windrow, process: Windrow) -> None:
-    printed = process("demo")
-    assert printed.returncode == 0, printed.stderr
-    jobs = json.loads(windrow("demo", "--json").stdout)
-    assert sorted(job["state"] for job in jobs) == ["completed"] * 4 + ["failed"]
-    assert [job["runs"] for job in jobs if job["state"] == "failed"] == [2]
-
-
 def test_version_and_help(windrow: Windrow) -> None:
     assert windrow("--version").stdout.startswith("windrow 0.")
     assert "jobs" in windrow("--help").stdout

@@ -27,7 +27,7 @@ _NOUNS: Final = {
 _VERBS: Final = {
     "bench": "Measure Windrow beside its floor and its peers. Takes what `python -m bench` takes.",
     "demo": (
-        "Enqueue, claim, retry and finish a few jobs (in a temporary database unless one is named)."
+        "Crawl, read, search, and kill a worker, on this machine only and in a temporary folder."
     ),
     "doctor": (
         "Look for what keeps jobs from running, and say what helps. Exit code 1 if anything does."
