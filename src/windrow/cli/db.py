@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli import cron, dialect, rls
+from windrow.cli import backups, cron, dialect, rls
 from windrow.cli.output import DatabaseOption, JsonOption, give_up, print_json, print_table, run
 from windrow.cli.queues import print_queues
 from windrow.queue.job import JobState
@@ -22,6 +22,8 @@ app = typer.Typer(help="Make, upgrade and look at the database.", no_args_is_hel
 app.add_typer(cron.app, name="cron")
 app.add_typer(dialect.app, name="dialect")
 app.add_typer(rls.app, name="rls")
+app.command()(backups.backup)
+app.command()(backups.restore)
 
 
 @app.command()
