@@ -13,7 +13,8 @@ BIN   := .venv/bin
 STAMP := .venv/.installed
 
 # The rules of the code that are themselves tests: fast, and need no database server.
-RULES := $(wildcard tests/test_layers.py tests/test_public_api.py tests/test_statements.py tests/test_docs.py)
+RULES := $(wildcard tests/test_layers.py tests/test_public_api.py tests/test_statements.py tests/test_docs.py \
+           tests/test_licences.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check fix test chaos demo bench serve schema clean
@@ -33,7 +34,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps bullmq semver
 	@touch $@
 
-check: $(STAMP) ## Format, lint, types and the layer rules
+check: $(STAMP) ## Format, lint, types, the layer rules, and the licences of what is needed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

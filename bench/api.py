@@ -153,7 +153,8 @@ async def serve(folder: Path) -> AsyncIterator[tuple[Api, float]]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert process.stdout is not None
+        if process.stdout is None:
+            raise RuntimeError("the process was started without a pipe")
         found = ADDRESS.search((await process.stdout.readline()).decode())
         if found is None:
             raise RuntimeError("the server did not start")

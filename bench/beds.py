@@ -78,7 +78,8 @@ class PostgresBed:
 
     def count(self, url: str) -> Counted:
         time.sleep(STATS_SECONDS)
-        assert self._server.pid is not None
+        if self._server.pid is None:
+            raise RuntimeError("the CPU of a server that is not ours cannot be counted")
         return Counted(
             usage.cpu_seconds(self._server.pid),
             counting.in_postgres(url, WAL),

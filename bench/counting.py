@@ -11,7 +11,8 @@ import psycopg
 def in_postgres(url: str, statement: str) -> int:
     with psycopg.connect(url) as connection:
         row = connection.execute(statement.encode()).fetchone()
-    assert row is not None
+    if row is None:
+        raise RuntimeError(f"no row came of {statement}")
     return int(row[0])
 
 

@@ -144,7 +144,8 @@ def serve(pages: int) -> Iterator[str]:
         text=True,
     )
     try:
-        assert process.stdout is not None
+        if process.stdout is None:
+            raise RuntimeError("the process was started without a pipe")
         yield json.loads(process.stdout.readline())["url"]
     finally:
         process.kill()

@@ -73,7 +73,7 @@ class Own:
         if self.is_raw:
             asyncio.run(self._drain(url))
         os.environ["WINDROW_DATABASE_URL"] = url
-        os.execv(sys.executable, [sys.executable, "-m", "windrow", "worker", "bench.handlers"])
+        os.execv(sys.executable, [sys.executable, "-m", "windrow", "worker", "bench.handlers"])  # noqa: S606
 
     async def _drain(self, url: str) -> None:
         """Finish the last batch and claim the next in one transaction."""

@@ -132,7 +132,8 @@ def picked_up(bed: Bed, contestant: Contestant, jobs: int) -> Figures:
 
 
 def claim_figures(bed: Bed, contestant: Contestant, given: argparse.Namespace) -> Figures:
-    assert isinstance(contestant, Own)
+    if not isinstance(contestant, Own):
+        raise TypeError(f"{contestant.name} has no claims to time")
     figures = {
         "claim_ms": claims.claim_ms(bed, contestant),
         "claim_ms_active": claims.claim_ms(bed, contestant, active=given.in_flight),

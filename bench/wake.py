@@ -80,8 +80,8 @@ async def producer(url: str) -> AsyncIterator[Ask]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("the process was started without pipes")
     yield Ask(process.stdin, process.stdout)
     process.stdin.close()
     await process.wait()

@@ -68,8 +68,8 @@ async def main(url: str) -> None:
         started = await QUEUE.enqueue("crawl", {"start": "/"})
         await Worker(QUEUE, [crawl, page, report], concurrency=4).run(until_idle=True)
         root = await QUEUE.get(started.id)
-        assert root.state == JobState.COMPLETED
-        assert root.progress is not None
+        if root.state != JobState.COMPLETED or root.progress is None:
+            raise SystemExit(f"the crawl ended as {root.state}")
         print(f"{root.progress.percent} %:", dict(sorted(root.progress.counters.items())))
 
 

@@ -16,7 +16,7 @@ from bench.record import note
 
 QUEUE = "bench"
 CONCURRENCY = 100
-LEFT = f"SELECT count(*) FROM absurd.t_{QUEUE} WHERE state <> 'completed'"
+LEFT = f"SELECT count(*) FROM absurd.t_{QUEUE} WHERE state <> 'completed'"  # noqa: S608 - a constant
 
 
 @dataclass

@@ -23,7 +23,7 @@ SEND = "SELECT pgmq.send($1, $2::jsonb)"
 SEND_BATCH = "SELECT pgmq.send_batch($1, $2::jsonb[])"
 READ = "SELECT msg_id, message FROM pgmq.read($1, $2, $3)"
 ARCHIVE = "SELECT pgmq.archive($1, $2::bigint[])"
-LEFT = f"SELECT count(*) FROM pgmq.q_{QUEUE}"
+LEFT = f"SELECT count(*) FROM pgmq.q_{QUEUE}"  # noqa: S608 - a constant
 
 
 @dataclass

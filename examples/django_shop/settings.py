@@ -41,7 +41,7 @@ DATABASES = {
 }
 INSTALLED_APPS = ["windrow.integrations.django", "shop"]
 ROOT_URLCONF = "shop.urls"
-SECRET_KEY = "only for the example"
+SECRET_KEY = "only for the example"  # noqa: S105
 ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
 USE_TZ = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

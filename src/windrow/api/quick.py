@@ -31,7 +31,7 @@ class Quick(APIRoute):
         taken = self.dependant
         endpoint = self.endpoint
         request_name = taken.request_param_name
-        callers = [(one.name or "", one.call) for one in taken.dependencies]
+        callers = [(one.name or "", one.call) for one in taken.dependencies if one.call is not None]
 
         async def handle(request: Request) -> Response:
             values: dict[str, Any] = {}
@@ -42,7 +42,6 @@ class Quick(APIRoute):
             ):
                 return await by_fastapi(request)
             for name, find_caller in callers:
-                assert find_caller is not None
                 values[name] = await find_caller(request)
             if request_name is not None:
                 values[request_name] = request

@@ -19,7 +19,8 @@ def edit_text(text: str, suffix: str) -> str:
         path = Path(folder) / f"text{suffix}"
         path.write_text(text, "utf-8")
         try:
-            subprocess.run([*shlex.split(editor), str(path)], check=True)
+            command = [*shlex.split(editor), str(path)]
+            subprocess.run(command, check=True)  # noqa: S603 - the person's own $EDITOR
         except (OSError, ValueError, subprocess.CalledProcessError) as error:
             raise ConfigError(
                 f"the editor {editor!r} did not do its work, so nothing was changed ({error}): "

@@ -121,7 +121,9 @@ class PgvectorIndex:
         async with self._connection() as connection:
             if contents and await self._is_there(connection, space):
                 await connection.execute(
-                    f"DELETE FROM {_table(space)} WHERE content = ANY ($1::uuid[])", list(contents)
+                    f"DELETE FROM {_table(space)} "  # noqa: S608 - a name, quoted
+                    "WHERE content = ANY ($1::uuid[])",
+                    list(contents),
                 )
 
     async def relabel(self, space: Space, labels: Mapping[str, Labels]) -> None:
@@ -144,7 +146,7 @@ class PgvectorIndex:
             if not await self._is_there(connection, space):
                 return 0
             where, values = _where(filter or Filter())
-            text = f"SELECT count(*) FROM {_table(space)} WHERE {where}"
+            text = f"SELECT count(*) FROM {_table(space)} WHERE {where}"  # noqa: S608 - values are bound
             return int(await connection.fetchval(text, *values))
 
     async def optimize(self, space: Space) -> None:
@@ -153,7 +155,7 @@ class PgvectorIndex:
             if not await self._is_there(connection, space):
                 return
             many = await connection.fetchval(
-                "SELECT count(*) >= $1::bigint "
+                "SELECT count(*) >= $1::bigint "  # noqa: S608 - a name, quoted
                 f"FROM (SELECT FROM {_table(space)} LIMIT $1::bigint) AS first",
                 WORTH_A_GRAPH,
             )
@@ -236,7 +238,7 @@ class PgvectorIndex:
             values.append(query.text)
             where += f" AND position(${len(values)}::text IN text) > 0"
         rows = await connection.fetch(
-            f"SELECT {_COLUMNS}, {score} AS score FROM {_table(space)} WHERE {where} "
+            f"SELECT {_COLUMNS}, {score} AS score FROM {_table(space)} WHERE {where} "  # noqa: S608
             f"ORDER BY {order} LIMIT {int(query.limit)}",
             *values,
         )

@@ -94,6 +94,7 @@ class _Callers:
 
 def _identity_of(ctx: Context[Any, Any]) -> Identity:
     request = ctx.request_context.request
-    assert request is not None  # over HTTP there always is one
+    if request is None:
+        raise RuntimeError("a tool was called over HTTP without a request")
     identity: Identity = request.scope[_IDENTITY]
     return identity

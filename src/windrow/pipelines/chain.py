@@ -75,7 +75,8 @@ class StatusRow:
         if self.tenant is not None:
             values.append(tenant or "")
             which += f" and {self.tenant} = ${len(values)}"
-        return f"update {self.table} set {change} where {which}", *values
+        # The names are those the application gave its table, never of a job; values are bound.
+        return f"update {self.table} set {change} where {which}", *values  # noqa: S608
 
     def row_of(self, payload: Any) -> Any:
         plain = msgspec.to_builtins(payload)

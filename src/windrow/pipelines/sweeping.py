@@ -84,7 +84,7 @@ class Sweeper:
         statuses = [row.pending, *(one.status for one in self._chain if one.status)]
         wanted = ", ".join(f"${place}" for place, _ in enumerate(statuses, 1))
         columns = ", ".join([row.key, row.column, *self._columns])
-        select = f"select {columns} from {row.table} where {row.column} in ({wanted})"
+        select = f"select {columns} from {row.table} where {row.column} in ({wanted})"  # noqa: S608 - names of the application, values bound
         order = f"order by {row.key} limit {PAGE}"
         found: list[dict[str, Any]] = []
         page = await self._queue.store.fetch_rows(f"{select} {order}", *statuses)

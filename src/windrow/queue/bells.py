@@ -19,7 +19,7 @@ JITTER: Final = 0.1
 
 def jittered(seconds: float) -> float:
     """A little less, by chance: those who began to sleep together do not all look together."""
-    return seconds * random.uniform(1 - JITTER, 1)
+    return seconds * random.uniform(1 - JITTER, 1)  # noqa: S311 - spreads waits
 
 
 class Bell:

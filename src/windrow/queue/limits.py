@@ -76,9 +76,8 @@ class Limit:
         self._fill(now, self.most_ready - self.ready)
 
     def _fill(self, until: datetime, most: int) -> None:
-        assert self.per_second is not None
-        assert self.tokens is not None
-        assert self.refilled_at is not None
+        if self.per_second is None or self.tokens is None or self.refilled_at is None:
+            return
         elapsed = max(0.0, (until - self.refilled_at).total_seconds())
         self.tokens = max(0.0, min(self.tokens + elapsed * self.per_second, float(most)))
         self.refilled_at = max(until, self.refilled_at)

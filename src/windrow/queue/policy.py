@@ -26,7 +26,8 @@ def exponential(
 
     def wait(attempts: int) -> float:
         seconds = min(cap, base * factor ** min(attempts, _MOST_DOUBLINGS))
-        return max(0.0, seconds * (1 + random.uniform(-jitter, jitter)))
+        spread = random.uniform(-jitter, jitter)  # noqa: S311 - no secret
+        return max(0.0, seconds * (1 + spread))
 
     return wait
 

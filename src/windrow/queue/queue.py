@@ -328,7 +328,8 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
                 left = give_up_at - time.monotonic()
                 if not full.may_wait or tx is not None or left <= 0:
                     raise
-                await pause(min(left, wait * random.uniform(0.5, 1)))
+                spread = random.uniform(0.5, 1)  # noqa: S311 - no secret
+                await pause(min(left, wait * spread))
                 wait = min(2 * wait, LONGEST_FULL_WAIT)
                 continue
             if tx is None:

@@ -221,7 +221,7 @@ async def supervise(
 def begin_afresh(settings: Settings, arguments: Sequence[str]) -> None:
     """Replace this process by a new one of the same command."""
     command = [sys.executable, "-m", "windrow", "worker", *arguments]
-    os.execve(sys.executable, command, environment(settings))
+    os.execve(sys.executable, command, environment(settings))  # noqa: S606 - no shell is wanted
 
 
 def environment(settings: Settings) -> dict[str, str]:

@@ -255,7 +255,7 @@ def _portable(error: BaseException) -> BaseException:
     """The error in a form that survives the way to the parent, with its traceback as a note."""
     trace = "".join(traceback.format_exception(error))
     try:
-        copy: BaseException = pickle.loads(pickle.dumps(error))
+        copy: BaseException = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     except Exception:
         copy = QueueError(f"{type(error).__qualname__}: {error}")
     copy.add_note(f"in the handler's process:\n{trace}")

@@ -61,7 +61,8 @@ def reading(source: Path) -> list[str]:
 async def run_ffmpeg(arguments: Sequence[str], *, seconds: float = LONGEST_RUN) -> Run:
     """Run it to its end. Raises ConversionError if that takes too long."""
     async with ffmpeg_process(arguments, has_output=False) as process:
-        assert process.stderr is not None
+        if process.stderr is None:
+            raise RuntimeError("ffmpeg was started without a pipe for what it says")
         try:
             async with asyncio.timeout(seconds):
                 said = await _last_of(process.stderr)

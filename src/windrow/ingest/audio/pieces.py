@@ -55,7 +55,8 @@ async def read_pieces(
     place = round(start * SAMPLE_RATE)
     held = np.zeros(0, np.float32)
     async with ffmpeg_process(arguments, has_output=True) as process:
-        assert process.stdout is not None
+        if process.stdout is None:
+            raise RuntimeError("ffmpeg was started without a pipe for what it reads")
         while True:
             block = await _read(process.stdout, most - len(held))
             held = np.concatenate([held, block])

@@ -59,7 +59,7 @@ class WatchHealth:
         """Note an error; the seconds to wait before the next try."""
         self.errors += 1
         self.last_error = error
-        spread: float = random.uniform(0.9, 1.1)
+        spread: float = random.uniform(0.9, 1.1)  # noqa: S311 - spreads waits
         return min(300.0, 2.0 ** (self.errors - 1)) * spread
 
 

@@ -43,7 +43,7 @@ class LocalTranscriber:
         """Nothing is begun: the work is done by whoever asks for the result."""
         return OPERATION
 
-    async def poll(self, operation: str, speech: Speech) -> Transcript | None:
+    async def poll(self, operation: str, speech: Speech) -> Transcript:
         """It is never too early to ask."""
         lines: list[Line] = []
         async for piece in read_pieces(speech.path):
@@ -53,9 +53,7 @@ class LocalTranscriber:
 
     async def transcribe(self, path: Path) -> Transcript:
         """What is said in a recording, whatever its container. Silence becomes no lines."""
-        transcript = await self.poll(OPERATION, Speech(path, 0.0))
-        assert transcript is not None
-        return transcript
+        return await self.poll(OPERATION, Speech(path, 0.0))
 
     async def transcribe_piece(self, piece: Piece) -> list[Line]:
         # Asked about nothing, a model makes something up.

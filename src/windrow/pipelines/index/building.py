@@ -36,7 +36,8 @@ async def begin_build(queue: Queue, collection: Collection, embedder: Embedder) 
     begun = await queue.store.begin_generation(
         collection.tenant, collection.name, embedder.model, embedder.dimension
     )
-    if begun is None or begun.next_generation is None:
+    following = None if begun is None else next_space_of(begun)
+    if begun is None or begun.next_generation is None or following is None:
         return None
     finish = SwitchPayload(begun.name, begun.next_generation, begun.tenant)
     group = await queue.create_group(
@@ -44,8 +45,6 @@ async def begin_build(queue: Queue, collection: Collection, embedder: Embedder) 
         tenant=begun.tenant,
         then=NewJob(SWITCH, _plain(finish), queue=QUEUE, tenant=begun.tenant),
     )
-    following = next_space_of(begun)
-    assert following is not None
     after = ""
     while page := await queue.store.list_contents(
         begun.tenant, begun.name, space=following.name, after=after, limit=PAGE
@@ -67,7 +66,8 @@ async def begin_build(queue: Queue, collection: Collection, embedder: Embedder) 
 
 async def build(indexing: Indexing, payload: BuildPayload) -> Done:
     collection = await _collection(indexing, payload.tenant, payload.collection)
-    if collection is None or collection.next_generation != payload.generation:
+    new = None if collection is None else next_space_of(collection)
+    if collection is None or new is None or collection.next_generation != payload.generation:
         return Done({"dropped": "another generation is being built"})
     following = next_space_of(collection)
     found = await load(indexing, payload.contents)
@@ -82,10 +82,10 @@ async def switch(indexing: Indexing, payload: SwitchPayload) -> Done:
     """Searches read what was built; what was read before is removed."""
     store = indexing.queue.store
     collection = await _collection(indexing, payload.tenant, payload.collection)
-    if collection is None or collection.next_generation != payload.generation:
+    new = None if collection is None else next_space_of(collection)
+    if collection is None or new is None or collection.next_generation != payload.generation:
         return Done({"dropped": "another generation is being built"})
-    old, new = space_of(collection), next_space_of(collection)
-    assert new is not None
+    old = space_of(collection)
     late = await store.list_contents(payload.tenant, payload.collection, space=new.name, limit=PAGE)
     found = await load(indexing, late)
     await write_next(indexing, collection, list(found.values()), Timings())

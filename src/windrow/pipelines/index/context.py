@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from windrow.errors import ConfigError
 from windrow.index.home import Index, Space
 from windrow.index.spaces import space_name
 from windrow.queue.documents import Collection
@@ -64,7 +65,10 @@ class Indexing:
         for found in await store.list_collections(tenant or "", name):
             return found
         embedder = await self.find_embedder(None)
-        assert embedder is not None, "new collections always have an embedder"
+        if embedder is None:
+            raise ConfigError(
+                f"there is no model to embed the texts of the new collection {name!r}"
+            )
         return await store.ensure_collection(tenant, name, embedder.model, embedder.dimension)
 
 

@@ -258,7 +258,8 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
             rows[place] = row
             outcomes[wanted.index] = _skipped(one.error)
             continue
-        assert one.text is not None
+        if one.text is None:
+            raise RuntimeError(f"{wanted.path} was neither read nor refused")
         branches = [document for (uri, _), document in known.items() if uri == wanted.uri]
         row, content = _with_content(row, one.text.text, before, branches)
         if content is not None:

@@ -22,7 +22,8 @@ COLLECTION: Final = "default"
 SOURCE: Final = "video:clipnest_videos"
 _NAMESPACE: Final = uuid.UUID("8b0a4a5e-9f1d-4a55-8a1e-6d5f0f0c2f10")
 _UPDATE: Final = (
-    f"update {TABLE} set title = $1, summary = $2, topics = $3, transcript = $4, metadata = $5 "
+    # The name is the constant above.
+    f"update {TABLE} set title = $1, summary = $2, topics = $3, transcript = $4, metadata = $5 "  # noqa: S608
     "where id = $6"
 )
 

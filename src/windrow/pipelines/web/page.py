@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from windrow.errors import FetchError, ScrapeFailed
+from windrow.errors import FetchError, InvalidOptions, ScrapeFailed
 from windrow.ingest.enrich.asking import enrich
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import Scope, Verdict
@@ -130,7 +130,8 @@ async def _find_pages(web: Web, job: Job, payload: PagePayload, scraped: Scraped
 
 
 def _scope(payload: PagePayload) -> Scope:
-    assert payload.crawler_options is not None
+    if payload.crawler_options is None:
+        raise InvalidOptions("a page that is part of a crawl needs the crawl's options")
     return scope_of(payload.origin_url or payload.url, payload.crawler_options)
 
 

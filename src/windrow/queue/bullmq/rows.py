@@ -28,7 +28,7 @@ from windrow.queue.job import (
 from windrow.queue.records import FOREVER, JobRow
 
 # Fields of a job's hash that are ours.
-TOKEN: Final = "windrow:token"  # of the last run that ended, and its number
+TOKEN: Final = "windrow:token"  # noqa: S105 - a name; the field: of the last run that ended, and its number
 ATTEMPTS: Final = "windrow:attempts"  # of a completed job
 ERRORS: Final = "windrow:errors"
 STOP: Final = "windrow:stop"  # what a running job is asked to become

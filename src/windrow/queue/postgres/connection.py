@@ -260,7 +260,8 @@ async def retried(once: Callable[[], Awaitable[T]]) -> T:
         try:
             return await once()
         except StoreConflict:
-            await asyncio.sleep(random.uniform(0, 0.01 * 2**tried))
+            wait = random.uniform(0, 0.01 * 2**tried)  # noqa: S311 - spreads waits
+            await asyncio.sleep(wait)
     return await once()
 
 

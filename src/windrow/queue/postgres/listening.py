@@ -111,7 +111,8 @@ class Listener:
                 logger.warning("not listening for new work, polling instead: %s", error)
             finally:
                 self._has_tried.set()
-            await asyncio.sleep(random.uniform(backoff / 2, backoff))
+            wait = random.uniform(backoff / 2, backoff)  # noqa: S311 - spreads waits
+            await asyncio.sleep(wait)
             backoff = min(LONGEST_BACKOFF, backoff * 2)
 
     async def _listen(self, address: str) -> bool:

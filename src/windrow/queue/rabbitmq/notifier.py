@@ -155,7 +155,8 @@ class RabbitMq(Notifier):
             # as connecting is: then this is what ends the loop.
             if self._is_closing:
                 return
-            await asyncio.sleep(random.uniform(self._backoff / 2, self._backoff))
+            wait = random.uniform(self._backoff / 2, self._backoff)  # noqa: S311 - spreads waits
+            await asyncio.sleep(wait)
             self._backoff = min(LONGEST_BACKOFF, self._backoff * 2)
 
     async def _serve(self, link: Link) -> None:

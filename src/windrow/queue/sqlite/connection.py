@@ -103,11 +103,12 @@ class _Call:
     error: Exception | None = None
 
     def run(self, connection: sqlite3.Connection) -> None:
-        if self.joint is None:
-            assert self.verb is not None
+        if self.joint is not None:
+            [self.result], self.after = self.joint(connection, [self.item])
+        elif self.verb is not None:
             self.result = self.verb(connection)
         else:
-            [self.result], self.after = self.joint(connection, [self.item])
+            raise RuntimeError("a call needs a verb, of its own or with others")
 
 
 class Writer:
@@ -239,7 +240,8 @@ def _neighbours(calls: Iterable[_Call]) -> Iterator[list[_Call]]:
 def _run_together(connection: sqlite3.Connection, calls: list[_Call]) -> bool:
     """Whether that went well; if not, nothing was done."""
     joint = calls[0].joint
-    assert joint is not None
+    if joint is None:
+        return False
     connection.execute("SAVEPOINT together")
     try:
         results, calls[0].after = joint(connection, [call.item for call in calls])

@@ -350,9 +350,14 @@ def _existing(found: Any) -> _Place:
     return _Place(found["id"], found["state"], found["run_at"], found["created_at"], found["seq"])
 
 
+def _row_of(place: _Place) -> JobRow:
+    if place.row is None:
+        raise RuntimeError(f"nothing is to be written for the job {place.id}")
+    return place.row
+
+
 def _job_values(place: _Place) -> Values:
-    row = place.row
-    assert row is not None
+    row = _row_of(place)
     return {
         "seq": place.seq,
         "id": place.id,
@@ -377,8 +382,7 @@ def _job_values(place: _Place) -> Values:
 
 
 def _payload_values(place: _Place) -> Values:
-    row = place.row
-    assert row is not None
+    row = _row_of(place)
     return {
         "seq": place.seq,
         "payload": raw_text(row.payload),

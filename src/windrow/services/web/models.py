@@ -107,7 +107,8 @@ async def choose_crawl_options(settings: Settings, url: str, wish: str) -> dict[
     and EnrichError if the model does not find any that are good."""
     check_model(settings)
     model = Model.from_settings(settings)
-    assert model is not None
+    if model is None:
+        raise ModelMissing(f"no language model is set: {MISSING}")
     async with model:
         chosen = await model.fill(url, CRAWL_SCHEMA, f"{WISH}{wish}")
     given = {name: value for name, value in chosen.items() if value not in (None, [])}
