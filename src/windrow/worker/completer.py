@@ -38,6 +38,7 @@ MOST_AT_ONCE: Final = 500
 LINGER_SECONDS: Final = 0.005
 WORTH_WAITING: Final = 300
 NOTHING_SECONDS: Final = 60.0  # `add` wakes us
+TROUBLE_SECONDS: Final = 0.1  # before the end of a transaction that failed is tried in another way
 
 
 class Completer(Service):
@@ -49,6 +50,7 @@ class Completer(Service):
         self._observers = observers
         self._pending: deque[tuple[Run, Outcome]] = deque()
         self._last_batch = 0
+        self._tasks: set[asyncio.Task[None]] = set()  # ends that are written by themselves
         self.claimer: Claimer | None = None  # who claims with us, once there is one
         self.helper = Helper(self)
 
@@ -56,6 +58,8 @@ class Completer(Service):
         """An outcome to be written; None: the job is not ours any more."""
         if outcome is None:
             self._drop(run)
+        elif (end := self._own_end(run, outcome)) is not None:
+            self._end_by_itself(end)
         else:
             self._pending.append((run, outcome))
             self.wake()
@@ -65,6 +69,14 @@ class Completer(Service):
     @property
     def has_many(self) -> bool:
         return len(self._pending) >= WORTH_WAITING
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def run_once(self) -> float:
         if not self._pending:
@@ -78,17 +90,37 @@ class Completer(Service):
         batch = [self._pending.popleft() for _ in range(min(MOST_AT_ONCE, len(self._pending)))]
         self._last_batch = len(batch)
         try:
-            ends = [self._end_of(run, outcome) for run, outcome in batch]
-            own = [end for end in ends if end.is_by_itself]
-            await self._finish([end for end in ends if not end.is_by_itself] if own else ends)
+            await self._finish([self._end_of(run, outcome) for run, outcome in batch])
         except BaseException:
             self._take_back(batch)
             raise
-        await asyncio.gather(*(self._finish_in_transaction(end) for end in own))
 
     def _take_back(self, batch: list[tuple[Run, Outcome]]) -> None:
         """What is not written is tried again, in its order."""
         self._pending.extendleft(one for one in reversed(batch) if one[0] in self._runs)
+
+    def _own_end(self, run: Run, outcome: Outcome) -> End | None:
+        """The end of a run, if it is one that is written by itself."""
+        if not (_has_transaction(run) or run.handler.on_failure):
+            return None
+        end = self._end_of(run, outcome)
+        return end if end.is_by_itself else None
+
+    def _end_by_itself(self, end: End) -> None:
+        """Its transaction has a connection that others may be waiting for, so it waits for nobody:
+        neither for ends that are written together nor for what somebody's `on_failure` does."""
+
+        async def write() -> None:
+            try:
+                await self._finish_in_transaction(end)
+            except Exception as error:
+                logger.exception("job %s: its end could not be written", end.run.job.id)
+                if end.run in self._runs:
+                    self.add(end.run, Fail(error))
+
+        task = asyncio.create_task(write())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _linger(self) -> None:
         """When many outcomes come, let more of them come before this batch is written."""
@@ -169,7 +201,8 @@ class Completer(Service):
             logger.warning("job %s: its transaction could not be ended: %s", run.job.id, error)
             if begun is not None:
                 await begun.rollback()  # whoever runs it next would wait for its locks
-            self._pending.append((run, _after_trouble(end, error)))
+            await asyncio.sleep(TROUBLE_SECONDS)
+            self.add(run, _after_trouble(end, error))
             return
         self._runs.remove(run)
         await self._written([run], finished)
@@ -202,8 +235,7 @@ class Completer(Service):
     def _drop(self, run: Run) -> None:
         """Nothing is to be written. What the handler began goes."""
         if _has_transaction(run):
-            self._pending.append((run, Snooze(0)))
-            self.wake()
+            self.add(run, Snooze(0))
             return
         self._runs.remove(run)
         self._observers.lost(run.job)

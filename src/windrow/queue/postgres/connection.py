@@ -18,10 +18,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
-from windrow.errors import ConfigError, StoreConflict
+from windrow.errors import ConfigError, StoreConflict, StoreUnavailable
 from windrow.queue.ids import new_id
 from windrow.queue.postgres.failures import wrapped_errors
-from windrow.queue.postgres.pooling import Pool
+from windrow.queue.postgres.pooling import ACQUIRE_SECONDS, Pool
 from windrow.queue.postgres.types import LearnedConnection
 from windrow.queue.statements import Statement
 from windrow.queue.transactions import AsyncpgExecutor, Executor
@@ -70,6 +70,9 @@ _ARRAYS_OF: Final = (
 )
 
 TRIES: Final = 5
+# Connections that are never lent to transactions of jobs, which keep them while a handler runs: if
+# all of them were, leases could not be renewed nor ends be written that the others wait for.
+KEPT_BACK: Final = 2
 CLOSE_SECONDS: Final = 10.0
 
 
@@ -138,10 +141,13 @@ def _parse_option(name: str, value: str) -> int | bool:
 class Database:
     """A pool of connections. One statement commits by itself; several make a transaction."""
 
-    def __init__(self, pool: Pool, *, is_behind_pooler: bool = False) -> None:
+    def __init__(
+        self, pool: Pool, *, loans: asyncio.Semaphore, is_behind_pooler: bool = False
+    ) -> None:
         self._pool = pool
         self._is_behind_pooler = is_behind_pooler
         self._lent: set[Connection] = set()
+        self._loans = loans
 
     @classmethod
     async def open(cls, url: str) -> Self:
@@ -151,7 +157,8 @@ class Database:
                 pool = await asyncpg.create_pool(dsn, reset=_leave_as_it_is, **options.for_driver())
             except (ValueError, asyncpg.ClientConfigurationError) as error:
                 raise ConfigError(f"the database URL is not valid: {error}") from error
-            database = cls(Pool(pool), is_behind_pooler=options.is_behind_pooler)
+            loans = asyncio.Semaphore(max(1, options.pool_size - KEPT_BACK))
+            database = cls(Pool(pool), loans=loans, is_behind_pooler=options.is_behind_pooler)
             if not options.is_behind_pooler:
                 await database.check_settings()
         return database
@@ -218,10 +225,25 @@ class Database:
 
     async def lend(self) -> Connection:
         """A connection to be given back with `take_back`."""
-        with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
-            connection = await self._pool.acquire()
+        await self._wait_for_loan()
+        try:
+            with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
+                connection = await self._pool.acquire()
+        except BaseException:
+            self._loans.release()
+            raise
         self._lent.add(connection)
         return connection
+
+    async def _wait_for_loan(self) -> None:
+        try:
+            async with asyncio.timeout(ACQUIRE_SECONDS):
+                await self._loans.acquire()
+        except TimeoutError as error:
+            raise StoreUnavailable(
+                f"for {ACQUIRE_SECONDS:.0f} s transactions of other jobs have had every connection "
+                "they may have: raise pool_size in the database URL, or lower the concurrency"
+            ) from error
 
     def is_lent(self, connection: Connection) -> bool:
         return connection in self._lent
@@ -230,8 +252,11 @@ class Database:
         """End a loan. A transaction still open on it is rolled back."""
         if connection in self._lent:
             self._lent.remove(connection)
-            with wrapped_errors():
-                await self._pool.release(connection)
+            try:
+                with wrapped_errors():
+                    await self._pool.release(connection)
+            finally:
+                self._loans.release()
 
 
 @contextmanager

@@ -52,7 +52,9 @@ class TenantDatabase(Database):
     who that is; without, the role tells."""
 
     def __init__(self, database: Database, speaks_for: str | None = None) -> None:
-        super().__init__(database._pool, is_behind_pooler=database._is_behind_pooler)
+        super().__init__(
+            database._pool, loans=database._loans, is_behind_pooler=database._is_behind_pooler
+        )
         self._speaks_for = speaks_for
 
     async def fetch(self, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
