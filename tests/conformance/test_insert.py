@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -192,6 +193,42 @@ async def test_ten_thousand_rows_in_one_call(store: Store) -> None:
     assert [one.seq for one in inserted] == sorted({one.seq for one in inserted})
     assert (await get(store, rows[7_777].id)).payload == {"n": 7_777}
     assert sum(sum(info.counts.values()) for info in await store.list_queues()) == 10_000
+
+
+@pytest.mark.parametrize(("count", "size"), [(2, 10), (60, 10), (60, 40_000)])
+async def test_rows_that_differ_in_their_payloads_only_are_read_back(
+    store: Store, clock: FakeClock, count: int, size: int
+) -> None:
+    shared: dict[str, Any] = {
+        "queue": "post",
+        "priority": 8,
+        "headers": {"trace": "t-1"},
+        "tags": ("red", "blue"),
+        "delay": 60.0,
+        "tenant": "acme",
+        "max_attempts": 3,
+        "max_crashes": 2,
+        "lease_seconds": 45,
+        "retention_seconds": 90,
+        "limits": ("site", "host"),
+        "max_hold_seconds": 120,
+    }
+    rows = [row("mail", {"n": n, "text": "ü" * size}, **shared) for n in range(count)]
+    inserted = await store.insert_jobs(rows)
+
+    assert [one.id for one in inserted] == [new.id for new in rows]
+    assert [one.seq for one in inserted] == sorted({one.seq for one in inserted})
+    assert {one.state for one in inserted} == {JobState.SCHEDULED}
+    jobs = await store.get_jobs([new.id for new in rows])
+    last = jobs[rows[-1].id]
+    assert [jobs[new.id].payload["n"] for new in rows] == [*range(count)]
+    assert (last.queue, last.kind, last.priority, last.tenant) == ("post", "mail", 8, "acme")
+    assert (last.headers, set(last.tags)) == ({"trace": "t-1"}, {"red", "blue"})
+    assert (last.limits, last.max_hold_seconds) == (("site", "host"), 120)
+    assert (last.max_attempts, last.max_crashes, last.lease_seconds) == (3, 2, 45)
+    assert (last.retention_seconds, last.run_at) == (90, inserted[-1].run_at)
+    assert last.run_at == clock.now() + timedelta(seconds=60)
+    assert [info.counts for info in await store.list_queues()] == [{JobState.SCHEDULED: count}]
 
 
 async def test_repeated_insert_of_an_id_that_may_exist_changes_nothing(store: Store) -> None:

@@ -21,7 +21,7 @@ async def test_p3_messages_are_numbered_queue_by_queue(db: Any, store: Store) ->
     assert [await send(db, "jobs"), await send(db, "other"), await send(db, "other")] == [1, 1, 2]
     await add(store, "elsewhere", queue="mail")
     await add(store, "work", queue="jobs")
-    await add_many(store, 1500, queue="jobs")  # by COPY
+    await add_many(store, 1500, queue="jobs")  # by one statement
     sent = await db.fetch("SELECT * FROM pgmq.send_batch('jobs', ARRAY['1', '2']::jsonb[])")
     assert [row[0] for row in sent] == [1503, 1504]
     assert len(await db.fetch("SELECT DISTINCT msg_id FROM pgmq.q_jobs")) == 1504

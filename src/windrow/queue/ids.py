@@ -6,7 +6,6 @@ Made by the client, not the database: a retried insert carries the same id and i
 from __future__ import annotations
 
 import os
-import struct
 import threading
 import time
 import uuid
@@ -19,6 +18,8 @@ OWNER_NAMESPACE: Final = uuid.UUID("0f38e00e-d7ee-4b77-8a7a-a787a3537ca2")
 _POOL: Final = 4096  # random bytes fetched at once: each asking of the system lets other threads in
 _LENGTH: Final = 36  # of an id as it is written
 _DASHES: Final = (8, 13, 18, 23)
+# The digit after the third dash says in its upper two bits which variant of UUIDs it is.
+_VARIANT: Final = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 _lock = threading.Lock()
 _last_tick = 0
@@ -40,8 +41,7 @@ def new_ids(count: int) -> list[str]:
         if len(_pool) < 8 * count:
             _pool = os.urandom(max(_POOL, 8 * count))
         taken, _pool = _pool[: 8 * count], _pool[8 * count :]
-    random_bits = struct.unpack(f">{count}Q", taken)
-    return [_spell(first + n, bits) for n, bits in enumerate(random_bits)]
+    return _spell(first, taken.hex())
 
 
 def _empty_pool() -> None:
@@ -54,10 +54,20 @@ def _empty_pool() -> None:
 os.register_at_fork(after_in_child=_empty_pool)
 
 
-def _spell(tick: int, random_bits: int) -> str:
-    milliseconds = f"{tick >> 12:012x}"
-    rest = f"{0b10 << 62 | random_bits >> 2:016x}"
-    return f"{milliseconds[:8]}-{milliseconds[8:]}-7{tick & 0xFFF:03x}-{rest[:4]}-{rest[4:]}"
+def _spell(first: int, digits: str) -> list[str]:
+    """An id for each 16 random digits, of the ticks from the first on. The milliseconds, which are
+    mostly those of the id before, are spelled only when they are new."""
+    ids = []
+    spelled, before = "", -1
+    for place in range(0, len(digits), 16):
+        milliseconds, fraction = divmod(first + place // 16, 4096)
+        if milliseconds != before:
+            spelled, before = f"{milliseconds:012x}", milliseconds
+            spelled = f"{spelled[:8]}-{spelled[8:]}-7"
+        variant = _VARIANT[digits[place]]
+        rest = f"{digits[place + 1 : place + 4]}-{digits[place + 4 : place + 16]}"
+        ids.append(f"{spelled}{fraction:03x}-{variant}{rest}")
+    return ids
 
 
 def is_id(text: str) -> bool:

@@ -242,7 +242,9 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         taken unique key is an outcome here (`existing`, `rejected`, `replaced`), and so is
         `left_out`: the group has had the group_key (`id` is the job that has it), or is full."""
         with self._around(jobs) as jobs:
-            rows = [self._owned(row) for row in to_rows(jobs, self._limits)]
+            rows = to_rows(jobs, self._limits)
+            if self.store.tenant is not None:
+                rows = [self._owned(row) for row in rows]
             return await self._insert_with_room(rows, tx, timeout)
 
     async def claim(

@@ -97,6 +97,10 @@ class Floors:
     def __init__(self) -> None:
         self._floors: dict[str, dict[Wanted, Floor]] = {}
 
+    def __bool__(self) -> bool:
+        """Whether any is known: none is where nothing is claimed."""
+        return bool(self._floors)
+
     def place(self, queue: str, wanted: Wanted) -> tuple[int, int]:
         """Where to begin; a floor that is old is forgotten."""
         floor = self._floors.get(queue, {}).get(wanted)

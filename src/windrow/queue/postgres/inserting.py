@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +24,7 @@ from windrow.queue.records import Inserted, JobRow
 from windrow.queue.transactions import Executor
 
 COPY_FROM: Final = 50  # rows; below it one INSERT is as fast
+MOST_AT_ONCE: Final = 2 * 1024 * 1024  # bytes of payloads that one statement takes; COPY streams
 _SPARE_ROUNDS: Final = 20  # for keys that others take and free meanwhile
 
 _LIVE_COLUMNS: Final = (
@@ -81,14 +83,17 @@ async def insert_plain(
 async def _insert_one(
     executor: Executor, row: JobRow, now: datetime | None
 ) -> list[Inserted] | None:
-    values = {
+    found = await executor.fetch(sql("insert_job"), _to_values(row, now))
+    return [to_inserted(one, "inserted") for one in found] or None
+
+
+def _to_values(row: JobRow, now: datetime | None) -> dict[str, Any]:
+    return {
         **msgspec.structs.asdict(row),
         "payload": bytes(row.payload).decode(),
         "headers": None if row.headers is None else bytes(row.headers).decode(),
         "now": now,
     }
-    found = await executor.fetch(sql("insert_job"), values)
-    return [to_inserted(one, "inserted") for one in found] or None
 
 
 async def lock_ahead(
@@ -336,17 +341,50 @@ class _Inserter:
         return as_json([self._rows[place] for place in places])
 
 
-def can_be_copied(rows: Sequence[JobRow]) -> bool:
-    """Whether rows are many, and none can collide or has to be counted to a group."""
-    return len(rows) >= COPY_FROM and not any(
-        row.unique is not None or row.group is not None or row.may_exist for row in rows
+# What rows that are inserted together by one short statement may not differ in.
+_shared_of: Final = attrgetter(
+    *(name for name in JobRow.__struct_fields__ if name not in ("id", "payload", "on_conflict"))
+)
+
+
+def are_plain(rows: Sequence[JobRow]) -> bool:
+    """Whether no row can collide or has to be counted to a group."""
+    return not any(row.unique is not None or row.group is not None or row.may_exist for row in rows)
+
+
+def are_alike(rows: Sequence[JobRow]) -> bool:
+    """Whether rows differ in their ids and payloads only, as those of one call mostly do, and are
+    not too much for one statement."""
+    return (
+        all(map(_shared_of(rows[0]).__eq__, map(_shared_of, rows)))
+        and sum(len(bytes(row.payload)) for row in rows) <= MOST_AT_ONCE
     )
+
+
+async def insert_alike(
+    executor: Executor, rows: Sequence[JobRow], now: datetime | None
+) -> list[Inserted] | None:
+    """Insert plain rows that are alike by one statement; None if their queue is bounded."""
+    values = {
+        **_to_values(rows[0], now),
+        "ids": [row.id for row in rows],
+        "payloads": [bytes(row.payload).decode() for row in rows],
+    }
+    found = await executor.fetch(sql("insert_alike"), values)
+    if not found:
+        return None
+    [one] = found
+    state, run_at, created_at = JobState(one["state"]), one["run_at"], one["created_at"]
+    return [
+        Inserted(row.id, "inserted", seq, state, run_at, created_at)
+        for row, seq in zip(rows, one["seqs"], strict=True)
+    ]
 
 
 async def copy_rows(
     connection: Any, rows: Sequence[JobRow], now: datetime | None
 ) -> list[Inserted] | None:
-    """Insert many rows by COPY, inside a transaction on a connection of our own; None if a queue
+    """Insert plain rows by COPY, inside a transaction on a connection of our own; None if a queue
     among them is bounded."""
     reserve = sql("reserve_seqs")
     reserved = await connection.fetchrow(

@@ -40,9 +40,12 @@ from windrow.queue.postgres.finishing import Finishing
 from windrow.queue.postgres.grouping import Grouping
 from windrow.queue.postgres.importing import Importing
 from windrow.queue.postgres.inserting import (
+    COPY_FROM,
     Insertion,
-    can_be_copied,
+    are_alike,
+    are_plain,
     copy_rows,
+    insert_alike,
     insert_plain,
     insert_rows,
 )
@@ -176,14 +179,15 @@ class PostgresStore(
         return await self._claimer.claim(self._database, claim, self.clock.now())
 
     async def _insert(self, rows: Sequence[JobRow]) -> list[Inserted]:
-        if can_be_copied(rows) and (copied := await self._copy(rows)):
-            inserted = copied
+        if len(rows) > 1 and are_plain(rows) and (many := await self._insert_many(rows)):
+            inserted = many
         elif is_simple(rows) and (found := await self._insert_plain(rows)):
             inserted = found
         else:
             inserted = await self._insert_in_rounds(rows)
-        for row, one in zip(rows, inserted, strict=True):
-            self._claimer.floors.drop_behind(row.queue, row.priority, one.seq)
+        if self._claimer.floors:
+            for row, one in zip(rows, inserted, strict=True):
+                self._claimer.floors.drop_behind(row.queue, row.priority, one.seq)
         if self._notifier is not None:
             self._notifier.tell(with_work(rows, inserted), ())
         return inserted
@@ -191,9 +195,14 @@ class PostgresStore(
     async def _insert_plain(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
         return await insert_plain(self._database, rows, self.clock.now())
 
-    async def _copy(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
+    async def _insert_many(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
+        now = self.clock.now()
+        if are_alike(rows):
+            return await insert_alike(self._database, rows, now)
+        if len(rows) < COPY_FROM:
+            return None
         async with self._database.connection() as connection, connection.transaction():
-            return await copy_rows(connection, rows, self.clock.now())
+            return await copy_rows(connection, rows, now)
 
     async def _insert_in_rounds(self, rows: Sequence[JobRow]) -> list[Inserted]:
         async def do(work: Work) -> list[Inserted]:

@@ -149,8 +149,8 @@ class TenantStore(PostgresStore):
             for name in sorted(counts)
         ]
 
-    async def _copy(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
-        return None  # COPY needs a right to the table
+    async def _insert_many(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
+        return None  # COPY needs a right to the table, and the gate has the other statements
 
     @asynccontextmanager
     async def _executor_of(self, tx: Any) -> AsyncIterator[Executor]:
