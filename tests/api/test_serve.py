@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import resource
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.conftest import MakeDatabase
 from tests.web.site import Site
 from windrow import Queue
 from windrow.cli.main import app
+from windrow.services.serving import raise_open_files
 
 PAGES = 40
 
@@ -108,3 +110,14 @@ def until(url: str, name: str, count: int, seconds: float = 60) -> dict:
         assert time.monotonic() < give_up_at, status
         time.sleep(0.05)
     return status
+
+
+def test_server_takes_as_many_open_files_as_it_may() -> None:
+    """Found with 5,000 listeners: past the usual 1,024 connections were reset."""
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, most), most))
+    try:
+        raise_open_files()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most, most)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))

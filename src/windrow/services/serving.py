@@ -10,6 +10,7 @@ import asyncio
 import ipaddress
 import logging
 import os
+import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -55,6 +56,7 @@ async def serve(
     """Serve the application that `make_app` makes; with one worker in this process, or so many in
     processes of their own, or none, or (None) one here while no other works. `ready` is told the
     address once it answers."""
+    raise_open_files()
     async with open_queue(settings, migrate=None) as queue:
         await check_host(queue, settings, host)
         with _listening(host, port) as listener:
@@ -73,6 +75,16 @@ async def serve(
                     await server.serve(sockets=[listener])
                 for close in app.state.closing:
                     await close()
+
+
+def raise_open_files() -> None:
+    """Each listener of events is an open file, and most systems give a process 1,024 of them, but
+    let it take more. With none left not even the database could be opened."""
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (ValueError, OSError) as error:  # macOS says "unlimited" and refuses it
+        logger.info("no more than %d files can be open at once: %s", soft, error)
 
 
 async def check_host(queue: Queue, settings: Settings, host: str) -> None:
