@@ -12,7 +12,8 @@ can keep them (1.21 or newer), and only where `--store` asks for it.
 
 `bullmq` is the store on a private Redis, one for all; every test has a prefix of its own there.
 Tests of what that store does not declare are left out: a test says what it needs by `requires`, and
-one that asks for `clock` needs a store whose time can be set.
+one that asks for `clock` needs a store whose time can be set. `beside` is the same with a database
+of SQLite beside it; what is marked by `also_on("beside")` runs there, and all where `--store` says.
 
 A broker takes long to start, so it is only started for tests that have `rabbitmq` in their id.
 """
@@ -53,9 +54,9 @@ from tests.rabbitmq import Broker, find_rabbitmq
 from tests.redis_server import RedisServer
 from windrow.clock import Clock, FakeClock
 from windrow.queue.bullmq.store import BullmqStore
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Capabilities, Store, open_store
 
-STORES = ("sqlite", "postgres", "pgbouncer", "prepared", "bullmq")
+STORES = ("sqlite", "postgres", "pgbouncer", "prepared", "bullmq", "beside")
 EVERYWHERE = ("sqlite", "postgres")
 POOLED = ("pgbouncer", "prepared")
 BEHIND_POOLER = 10  # one in so many tests
@@ -94,6 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "requires(capability): run only on stores that declare this capability"
     )
+    config.addinivalue_line("markers", "also_on(store): run on this store as well")
     config.addinivalue_line("markers", "chaos: takes long; run by `make chaos`, not by `make test`")
     config.addinivalue_line("markers", "long: run behind pgbouncer only if --store asks for it")
     _heed_interrupts()
@@ -136,16 +138,30 @@ def _usual_stores(test: pytest.Item) -> tuple[str, ...]:
     is_chosen = zlib.crc32(test.nodeid.encode()) % BEHIND_POOLER == 0
     pooled = ("pgbouncer",) if is_short and is_chosen else ()
     is_in_turn = zlib.crc32(test.nodeid.encode()) % ON_BULLMQ == 0 or test.path == REFUSALS
-    return (*EVERYWHERE, *pooled, *(("bullmq",) if is_in_turn and _is_for_bullmq(test) else ()))
+    others = [name for mark in test.iter_markers("also_on") for name in mark.args]
+    on_bullmq = ("bullmq",) if is_in_turn and _is_for_bullmq(test) else ()
+    return (*EVERYWHERE, *pooled, *on_bullmq, *others)
 
 
 def _is_for_bullmq(test: pytest.Item) -> bool:
     """A test of a verb, unless it needs what that store does not declare."""
+    return test.path.is_relative_to(CONFORMANCE) and not _missing_in(test, BullmqStore.capabilities)
+
+
+def _missing_in(test: pytest.Item, capabilities: Capabilities) -> list[str]:
+    """What a test needs and a store does not declare."""
     needed = {name for mark in test.iter_markers("requires") for name in mark.args}
     if "clock" in inspect.signature(test.function).parameters:  # type: ignore[attr-defined]
         needed.add("settable_clock")
-    can = BullmqStore.capabilities
-    return test.path.is_relative_to(CONFORMANCE) and all(getattr(can, one) for one in needed)
+    return sorted(one for one in needed if not getattr(capabilities, one))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests that open their stores by themselves are left out here, the others by `store`."""
+    chosen = getattr(item, "callspec", None)
+    if chosen and chosen.params.get("tested_store") == "bullmq":
+        for capability in _missing_in(item, BullmqStore.capabilities):
+            pytest.skip(f"this store does not declare {capability}")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -405,6 +421,8 @@ def _on_store(url: str, do: Callable[[Store], Awaitable[Any]]) -> None:
 @pytest.fixture
 def store_name(tested_store: str) -> str:
     """The store whose code is tested: behind a pooler it is the Postgres one."""
+    if tested_store == "beside":
+        return "bullmq"
     return "postgres" if tested_store in POOLED else tested_store
 
 
@@ -438,7 +456,8 @@ def make_store_url(
 
     if store_name == "bullmq":
         make_url: Callable[[], str] = request.getfixturevalue("make_bullmq_url")
-        return make_url
+        if tested_store == "bullmq":
+            return make_url
 
     source: Path = request.getfixturevalue("sqlite_template")
     numbers = iter(range(1_000_000))
@@ -448,6 +467,8 @@ def make_store_url(
         shutil.copyfile(source, path)
         return f"sqlite:///{path}"
 
+    if tested_store == "beside":
+        return lambda: f"{make_url()}&rows={copy()}"
     return copy
 
 
@@ -490,10 +511,6 @@ async def open_another(
 @pytest.fixture
 async def store(request: pytest.FixtureRequest, open_another: OpenAnother) -> Store:
     opened = await open_another()
-    needed = {name for mark in request.node.iter_markers("requires") for name in mark.args}
-    if "clock" in inspect.signature(request.function).parameters:
-        needed.add("settable_clock")
-    for capability in sorted(needed):
-        if not getattr(opened.capabilities, capability):
-            pytest.skip(f"this store does not declare {capability}")
+    for capability in _missing_in(request.node, opened.capabilities):
+        pytest.skip(f"this store does not declare {capability}")
     return opened

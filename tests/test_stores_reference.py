@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from windrow.queue.bullmq.refusing import REFUSED
-from windrow.queue.bullmq.store import BullmqStore
+from windrow.queue.bullmq.store import BullmqStore, capabilities_with
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.sqlite.store import SqliteStore
 from windrow.queue.store import Capabilities
@@ -17,6 +17,7 @@ STORES = {
     "SQLite": SqliteStore.capabilities,
     "Postgres": PostgresStore.capabilities,
     "BullMQ": BullmqStore.capabilities,
+    "BullMQ with rows": capabilities_with(PostgresStore.capabilities),
 }
 HEAD = """\
 # What each store can do
@@ -30,12 +31,19 @@ refuses with `Unsupported`, whose text says what to do instead.
 | `sqlite:///jobs.db` | one machine, nothing to install |
 | `postgresql://user@host/database` | many machines, tenants kept apart, everything |
 | `bullmq+redis://host:6379/0` | where BullMQ is in use: [the guide](../guides/bullmq.md) |
+| `bullmq+redis://host:6379/0?rows=…` | the same, with a database of SQL beside it |
+
+In the last column the database beside it is a Postgres; with SQLite the rows are on one machine,
+and `job.tx` only writes.
 
 """
 
 
 def render() -> str:
-    lines = [f"| capability | what it means | {' | '.join(STORES)} |", "|---|---|---|---|---|"]
+    lines = [
+        f"| capability | what it means | {' | '.join(STORES)} |",
+        "|---" * (2 + len(STORES)) + "|",
+    ]
     for field in fields(Capabilities):
         told = [_tell(getattr(one, field.name)) for one in STORES.values()]
         lines.append(f"| `{field.name}` | {field.metadata['means']} | {' | '.join(told)} |")

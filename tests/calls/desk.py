@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -12,8 +12,10 @@ from windrow.clock import FakeClock
 from windrow.pipelines.calls.context import Calls
 from windrow.pipelines.calls.payloads import STAGES, Keys, StartPayload, tag_of
 from windrow.pipelines.calls.stages import calls_chain
+from windrow.queue.bullmq.store import BullmqStore
 from windrow.queue.calls import ArtifactRow, Call, CallRow
 from windrow.queue.ids import new_id
+from windrow.queue.job import JobState
 from windrow.queue.lease import Lease
 from windrow.queue.store import open_store
 from windrow.services.calls import add_call
@@ -33,6 +35,17 @@ async def open_on_one_store(template: Path, folder: Path) -> AsyncIterator[Queue
     await opened.close()
 
 
+async def lose_locks(store: BullmqStore, jobs: Sequence[Job]) -> None:
+    """What happens when the locks of jobs have run out, without waiting for that."""
+    links = store._links
+    for job in jobs:
+        await links.client.delete(links.lock_key(job.queue, job.id))
+    for _ in range(2):  # BullMQ marks in one check, and takes up in the next
+        for job in jobs:
+            await links.client.delete(links.scripts(job.queue).keys["stalled-check"])
+        await store.rescue_jobs()
+
+
 class Died(BaseException):
     """What a worker does not survive."""
 
@@ -44,6 +57,11 @@ class Desk:
         self.work = work  # where runs have their files
         self.chain = calls_chain(calls)
         self.handlers = self.chain.handlers
+
+    async def jobs(self) -> list[Job]:
+        """Of its stages, wherever they wait."""
+        queues = {one.queue for one in self.handlers}
+        return [job for name in sorted(queues) for job in await self.queue.list(queue=name)]
 
     @property
     def clock(self) -> FakeClock:
@@ -92,7 +110,8 @@ class Desk:
     async def die_in(self, stage: str) -> None:
         """Run one job of a stage up to the moment in which it would be completed, and die."""
         await self._hasten()
-        lease = await self.queue.claim(["processing_jobs"], limit=1, seconds=60, worker="doomed")
+        queues = sorted({one.queue for one in self.handlers})
+        lease = await self.queue.claim(queues, limit=1, seconds=60, worker="doomed")
         [job] = lease.jobs
         assert job.kind == f"call.{stage}"
         with suppress(Died):
@@ -103,6 +122,9 @@ class Desk:
         """The worker is gone, its transaction with it, and after a while its lease."""
         for job in lease.jobs:
             await job.tx.rollback()
+        if isinstance(self.queue.store, BullmqStore):
+            await lose_locks(self.queue.store, lease.jobs)
+            return
         self.clock.advance(61)
         await self.queue.tend()
 
@@ -115,5 +137,10 @@ class Desk:
         return self.handlers[STAGES.index(stage)]
 
     async def _hasten(self) -> None:
+        if not self.queue.store.capabilities.settable_clock:
+            for job in await self.queue.list(state=JobState.SCHEDULED):
+                if job.kind in {one.kind for one in self.handlers}:
+                    await self.queue.retry(job.id)
+            return
         self.clock.advance(3600)
         await self.queue.tend()

@@ -1,5 +1,7 @@
 """J4, J5, J6: a call goes through its stages, and whoever dies in one of them costs nothing but
-time. SpeechKit is a stand-in that counts what is billed, the bucket a server that speaks S3."""
+time. SpeechKit is a stand-in that counts what is billed, the bucket a server that speaks S3.
+
+J8: by `--store=beside` all of them run on BullMQ, with a database beside it."""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from windrow.pipelines.calls.payloads import STAGES
 from windrow.queue.job import JobState
 
 
+@pytest.mark.also_on("beside")
 async def test_j4_a_call_goes_through_its_stages(
     desk: Desk, speechkit: SpeechKitServer, recording: Path
 ) -> None:
@@ -58,7 +61,7 @@ async def test_j6_a_worker_that_dies_at_the_end_of_a_stage_costs_nothing(
     assert [job.crashes for job in jobs if job.kind == f"call.{stage}"] == [2]
     assert list(speechkit.billed.values()) == [1]
     assert await desk.kept(call_id) == {"audio", "transcript"}
-    assert len(await desk.queue.list(queue="processing_jobs")) == len(STAGES)
+    assert len(await desk.jobs()) == len(STAGES)
 
 
 async def test_j6_what_is_there_is_not_made_again(
@@ -68,7 +71,7 @@ async def test_j6_what_is_there_is_not_made_again(
     would make, and removes what is not needed any more."""
     call_id = await desk.add(recording)
     assert await desk.add(recording) == call_id
-    assert len(await desk.queue.list(queue="processing_jobs")) == 1
+    assert len(await desk.jobs()) == 1
     jobs = await desk.run()
     before = await desk.call(call_id)
 

@@ -35,6 +35,7 @@ USES: dict[str, Callable[[Store], Awaitable[Any]]] = {
 }
 NO_VERB = {
     "reads_in_transaction",
+    "atomic_ends",
     "many_machines",
     "tenancy",
     "sees_jobs",
@@ -88,7 +89,7 @@ async def test_jobs_that_need_what_is_missing_are_refused_whole(store: Store) ->
     bad = {
         "groups": row(group=UNKNOWN_ID),
         "limits": row(limits=("key",)),
-        "replaces": row(unique="key", on_conflict="follow"),
+        "replaces": row(unique="key", on_conflict="replace"),
     }
     for capability, one in bad.items():
         if getattr(store.capabilities, capability):

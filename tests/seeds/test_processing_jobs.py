@@ -499,7 +499,8 @@ def seconds(seconds: float) -> Any:
 
 
 async def test_j4_windrows_own_calls_are_rows_with_their_stage(db: Any, store: Store) -> None:
-    await Queue(store).enqueue_many([begin_job(CALL, ORG)])
+    queue = Queue(store)
+    await queue.enqueue_many([begin_job(queue, CALL, ORG)])
     seen = "select stage, org_id::text, call_id::text, status, attempts from processing_jobs"
     assert [tuple(row) for row in await db.fetch(seen)] == [
         ("extract_audio", ORG, CALL, "queued", 0)

@@ -27,6 +27,8 @@ from windrow.worker.registry import Handler, handler
 EVERY_SECONDS: Final = 60
 PAGE: Final = 200  # rows looked at in one go
 QUEUE: Final = "sweeping"
+_EVERY: Final = "every"  # how often it is done, of a job that brings the next one
+_MOST_ATTEMPTS: Final = 1000  # of those: were one to fail, there would be no next one
 _DEAD: Final = (JobState.FAILED, JobState.CANCELLED)
 
 
@@ -52,9 +54,7 @@ class Sweeper:
 
     async def schedule(self, every: float = EVERY_SECONDS) -> None:
         """Have it done again and again, by whichever worker has the handler."""
-        await self._queue.schedule(
-            self.kind, self.kind, every=every, queue=QUEUE, unique=self.kind, retention=every
-        )
+        await plan_sweeps(self._queue, self.kind, every)
 
     async def sweep(self, job: Job) -> Done:
         """One look at all rows that are under way; its changes are those of the job."""
@@ -69,7 +69,7 @@ class Sweeper:
                 failed += 1
             else:
                 begun.append(self._begin(self._payload(row)))
-        return Done({"begun": len(begun), "failed": failed}, then=begun)
+        return Done({"begun": len(begun), "failed": failed}, then=[*begun, *_next_sweep(job)])
 
     def _make_handler(self) -> Handler:
         @handler(self.kind, queue=QUEUE, max_attempts=1)
@@ -117,6 +117,33 @@ class Sweeper:
     def _payload(self, row: Mapping[str, Any]) -> dict[str, Any]:
         columns = {name: _plain(row[name]) for name in self._columns}
         return {self._row.field: _plain(row[self._row.key]), **columns}
+
+
+async def plan_sweeps(queue: Queue, kind: str, every: float) -> None:
+    """Have a sweeper's jobs run again and again: by a schedule, or, where there are none, by jobs
+    that each bring the next."""
+    if queue.store.capabilities.schedules:
+        await queue.schedule(kind, kind, every=every, queue=QUEUE, unique=kind, retention=every)
+    else:
+        await queue.enqueue_many([_sweep_job(kind, every)])
+
+
+def _next_sweep(job: Job) -> list[NewJob]:
+    """What follows a sweep that no schedule brings."""
+    every = (job.payload or {}).get(_EVERY)
+    return [] if every is None else [_sweep_job(job.kind, every)]
+
+
+def _sweep_job(kind: str, every: float) -> NewJob:
+    return NewJob(
+        kind,
+        {_EVERY: every},
+        queue=QUEUE,
+        unique=kind,
+        delay=every,
+        retention=every,
+        max_attempts=_MOST_ATTEMPTS,
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -22,7 +22,8 @@ came in. So do pages of earlier scrapes: they can be fetched again, and
 changes are told from the first version that is fetched there. So do collections, sources and
 documents, whose index is beside the database that they are in: they are ingested again there. So
 do calls: what is kept of them is named by rows that stay here.
-Nor do the notes of what was imported: whoever imports again says where.
+Nor do the notes of what was imported: whoever imports again says where. Nor those of runs whose
+queue is elsewhere: they belong to the rows that are here.
 """
 
 from __future__ import annotations

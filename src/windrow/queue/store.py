@@ -66,6 +66,7 @@ from windrow.queue.documents import (
     SourceRow,
     Written,
 )
+from windrow.queue.far_runs import FarRunStore
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.notifying import open_notifier
 from windrow.queue.pages import PageRow
@@ -129,14 +130,21 @@ class Capabilities:
     # Else its verbs can also run, and block, in a thread without one.
     needs_loop: bool = _means("needs an event loop", default=True)
     job_transactions: bool = _means(
-        "`job.tx`: rows that commit with the completion of a job", default=True
+        "`job.tx`: rows that a job writes, once, if it is completed", default=True
+    )
+    atomic_ends: bool = _means(
+        "the rows of `job.tx`, the completion and the follow-ups are one transaction; else the "
+        "rows are committed first, and the others follow, at the latest when the lease has run out",
+        default=True,
     )
     groups: bool = _means("groups: counted, paused, cancelled and finished as one", default=True)
     limits: bool = _means("limits per key: so many at once, so many per second", default=True)
     schedules: bool = _means("schedules: cron and every so often", default=True)
     bounds: bool = _means("bounded queues: `set_queue(max_depth=…)`", default=True)
     replaces: bool = _means(
-        '`on_conflict="replace"` and `"follow"`, and unique keys over all queues', default=True
+        '`on_conflict="replace"`, unique keys over all queues, and followers that are seen, and '
+        "can be cancelled, while they wait",
+        default=True,
     )
     edits: bool = _means("`edit`, and pausing one job", default=True)
     exact_claims: bool = _means(
@@ -865,6 +873,7 @@ class Store(
     ApiKeyStore,
     UsageStore,
     CallStore,
+    FarRunStore,
     EventStore,
     Maintenance,
     Protocol,

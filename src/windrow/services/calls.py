@@ -24,7 +24,7 @@ from windrow.pipelines.calls.payloads import (
     tag_of,
 )
 from windrow.pipelines.calls.stages import begin_job
-from windrow.pipelines.sweeping import QUEUE as SWEEP_QUEUE
+from windrow.pipelines.sweeping import plan_sweeps
 from windrow.queue.calls import ArtifactInfo, ArtifactRow, Call, CallRow
 from windrow.queue.ids import is_id
 from windrow.queue.job import LIVE, Job, Priority
@@ -85,7 +85,7 @@ async def add_call(
     FileRefused, and then nothing is begun."""
     call_id = call_id_of(org, await asyncio.to_thread(_digest, path))
     known = await queue.store.get_calls(org or "", [call_id])
-    if known and known[0].status not in (PENDING, FAILED):
+    if known and (known[0].status not in (PENDING, FAILED) or await _is_at_work(queue, call_id)):
         return call_id
     # Kept before anybody is told of it: whoever runs the job finds it.
     keys = Keys(org, call_id)
@@ -93,9 +93,15 @@ async def add_call(
     size = await artifacts.size(keys.source) or 0
     await queue.store.put_calls([CallRow(call_id, org, collection, path.name)])
     await queue.store.put_artifacts([ArtifactRow(call_id, "source", keys.source, size)])
-    await queue.enqueue_many([begin_job(call_id, org, priority=Priority.COMMAND)])
+    await queue.enqueue_many([begin_job(queue, call_id, org, priority=Priority.COMMAND)])
     await _plan_sweep(queue)
     return call_id
+
+
+async def _is_at_work(queue: Queue, call_id: str) -> bool:
+    """Whether a job of a call waits or runs, in whichever queue: its unique key may be taken only
+    in that one."""
+    return bool(await queue.list(tag=tag_of(call_id), state=list(LIVE), limit=1))
 
 
 async def get_call(queue: Queue, call_id: str, *, org: str | None = None) -> CallInfo:
@@ -180,14 +186,7 @@ async def _is_found(queue: Queue, call: Call) -> bool:
 async def _plan_sweep(queue: Queue) -> None:
     """From the first call on somebody sees to those that no job is at work for."""
     if not any(one.name == SWEEP for one in await queue.schedules()):
-        await queue.schedule(
-            SWEEP,
-            SWEEP,
-            every=SWEEP_SECONDS,
-            queue=SWEEP_QUEUE,
-            unique=SWEEP,
-            retention=SWEEP_SECONDS,
-        )
+        await plan_sweeps(queue, SWEEP, SWEEP_SECONDS)
 
 
 def _stages(call: Call, jobs: list[Job]) -> tuple[StageInfo, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final, cast
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from windrow.errors import SchemaOutdated, SchemaTooNew
 from windrow.queue.copying import CopyStore
@@ -13,6 +13,7 @@ from windrow.queue.records import QueueInfo
 from windrow.queue.store import open_store
 
 _SECRET: Final = re.compile(r"((?:^|&)(?:ssl)?password=)[^&]*", re.IGNORECASE)
+_ROWS: Final = re.compile(r"((?:^|&)rows=)([^&]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,16 @@ async def database_status(
 
 def without_password(url: str) -> str:
     """The URL as it may be shown. A password may stand before the host, or in the query, where
-    libpq takes it too."""
+    libpq takes it too; and the database beside a queue has one of its own."""
     parts = urlsplit(url)
     address = parts.netloc
     if parts.password:
         address = f"{parts.username or ''}:***@{address.rpartition('@')[2]}"
-    query = _SECRET.sub(r"\1***", parts.query)
+    query = _ROWS.sub(_shown_rows, _SECRET.sub(r"\1***", parts.query))
     if (address, query) == (parts.netloc, parts.query):
         return url
     return urlunsplit(parts._replace(netloc=address, query=query))
+
+
+def _shown_rows(found: re.Match[str]) -> str:
+    return f"{found[1]}{without_password(unquote(found[2]))}"

@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from windrow.index.home import Index, Space
 from windrow.pipelines.index.context import Chunk, space_of
+from windrow.queue.bullmq.location import tables_url
 from windrow.queue.queue import Queue
 from windrow.search.searcher import Searcher
 from windrow.settings import Settings, data_folder
@@ -52,7 +53,7 @@ def open_index(settings: Settings, home: Home) -> Index:
     if home == "pgvector":
         from windrow.index.pgvector import PgvectorIndex
 
-        return PgvectorIndex(_plain_dsn(settings.database_url))
+        return PgvectorIndex(_plain_dsn(tables_url(settings.database_url)))
     from windrow.index.edge import EdgeIndex
 
     return EdgeIndex(index_folder(settings) / "spaces")
@@ -61,10 +62,10 @@ def open_index(settings: Settings, home: Home) -> Index:
 def index_folder(settings: Settings) -> Path:
     """The folder of this database's index, its lock and its socket."""
     if _is_postgres(settings):
-        parts = urlsplit(settings.database_url)
+        parts = urlsplit(tables_url(settings.database_url))
         named = f"{parts.hostname}:{parts.port or 5432}{parts.path}"
     else:
-        path = urlsplit(settings.database_url).path.removeprefix("/")
+        path = urlsplit(tables_url(settings.database_url)).path.removeprefix("/")
         named = str(Path(path).resolve())
     digest = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return data_folder(settings) / "index" / digest
@@ -163,7 +164,7 @@ def make_searcher(queue: Queue, index: Index, embedders: Embedders) -> Searcher:
 
 
 def _is_postgres(settings: Settings) -> bool:
-    return settings.database_url.partition(":")[0] in ("postgresql", "postgres")
+    return tables_url(settings.database_url).partition(":")[0] in ("postgresql", "postgres")
 
 
 async def _has_vector(settings: Settings) -> bool:
@@ -171,7 +172,7 @@ async def _has_vector(settings: Settings) -> bool:
     import asyncpg
 
     connection: Any = await asyncpg.connect(
-        _plain_dsn(settings.database_url), statement_cache_size=0
+        _plain_dsn(tables_url(settings.database_url)), statement_cache_size=0
     )
     try:
         return bool(

@@ -108,6 +108,10 @@ async def _move_to_next(
     # The database's clock may be a little behind this one.
     past = datetime.now(UTC) - timedelta(minutes=1)
     for job in waiting:
-        if job.run_at == first:
+        if job.run_at != first:
+            continue
+        if queue.store.capabilities.edits:
             await queue.edit(job.id, run_at=min(past, first))
+        else:
+            await queue.retry(job.id)
     return True

@@ -55,8 +55,10 @@ class Calls:
         return self._transcriber
 
     def limits(self, place: int) -> tuple[str, ...]:
-        """The limit keys of the stage that uses a quota."""
-        return (self.quotas[place].key,) if self.quotas else ()
+        """The limit keys of the stage that uses a quota, where the queue has limits. Where it has
+        none the provider says when it is too much."""
+        is_kept = bool(self.quotas) and self.queue.store.capabilities.limits
+        return (self.quotas[place].key,) if is_kept else ()
 
     async def close(self) -> None:
         for one in (self._artifacts, self._transcriber):
@@ -75,7 +77,9 @@ class Calls:
 
 async def keep_quotas(queue: Queue, quotas: tuple[Quota, ...]) -> None:
     """Have the queue keep to what a provider allows, unless somebody has set those limits."""
-    known = {one.key for one in await queue.limits() if _is_set(one)} if quotas else set()
+    if not quotas or not queue.store.capabilities.limits:
+        return
+    known = {one.key for one in await queue.limits() if _is_set(one)}
     for quota in quotas:
         if quota.key not in known:
             # In any hour at most the burst and what comes in an hour: together the quota.

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from windrow.queue.store import Capabilities
+
 # The queue of the dialect of this name, whose rows these jobs are.
 QUEUE: Final = "processing_jobs"
 CHAIN: Final = "call"
@@ -68,6 +70,12 @@ class Keys:
 
     def _key(self, name: str) -> str:
         return f"calls/{_folder(self.tenant)}/{self.call_id}/{name}"
+
+
+def queue_of(stage: str, capabilities: Capabilities) -> str:
+    """Where the jobs of a stage wait. Each stage has a queue of its own where a worker cannot
+    choose among the jobs of one."""
+    return QUEUE if capabilities.exact_claims else f"{CHAIN}.{stage}"
 
 
 def call_id_of(tenant: str | None, digest: str) -> str:

@@ -22,12 +22,13 @@ from windrow.pipelines.calls.payloads import (
     DONE,
     EXTRACT,
     FAILED,
-    QUEUE,
+    STAGES,
     AnalyzePayload,
     ExtractPayload,
     Keys,
     PollPayload,
     StartPayload,
+    queue_of,
     tag_of,
 )
 from windrow.pipelines.calls.polling import deadline, first_wait, next_wait, waited
@@ -37,6 +38,7 @@ from windrow.pipelines.sweeping import Sweeper
 from windrow.queue.calls import ArtifactRow, CallNote
 from windrow.queue.job import Job, NewJob
 from windrow.queue.outcome import Done, Fail, Snooze
+from windrow.queue.queue import Queue
 
 LEASE_SECONDS = 120
 
@@ -54,33 +56,36 @@ def calls_chain(calls: Calls) -> Chain:
         tenant="tenant",
     )
     chain = Chain(CHAIN, status=row)
-    usual: dict[str, Any] = {"queue": QUEUE, "preset": "processing", "lease": LEASE_SECONDS}
 
-    @chain.stage("extract_audio", status="extract_audio", **usual)
+    def usual(stage: str) -> dict[str, Any]:
+        queue = queue_of(stage, calls.queue.store.capabilities)
+        return {"status": stage, "queue": queue, "preset": "processing", "lease": LEASE_SECONDS}
+
+    @chain.stage("extract_audio", **usual("extract_audio"))
     async def extract_audio(job: Job, payload: ExtractPayload) -> StartPayload:
         return await extract(calls, job, payload)
 
-    @chain.stage("transcribe_start", status="transcribe_start", limits=calls.limits(0), **usual)
+    @chain.stage("transcribe_start", limits=calls.limits(0), **usual("transcribe_start"))
     async def transcribe_start(job: Job, payload: StartPayload) -> Next:
         return await start(calls, job, payload)
 
-    @chain.stage("transcribe_poll", status="transcribe_poll", limits=calls.limits(1), **usual)
+    @chain.stage("transcribe_poll", limits=calls.limits(1), **usual("transcribe_poll"))
     async def transcribe_poll(job: Job, payload: PollPayload) -> AnalyzePayload | Snooze | Fail:
         return await poll(calls, job, payload)
 
-    @chain.stage("analyze", status="analyze", **usual)
+    @chain.stage("analyze", **usual("analyze"))
     async def analyze_(job: Job, payload: AnalyzePayload) -> Done:
         return await analyze(calls, job, payload)
 
     return chain
 
 
-def begin_job(call_id: str, tenant: str | None, **options: Any) -> NewJob:
+def begin_job(queue: Queue, call_id: str, tenant: str | None, **options: Any) -> NewJob:
     """The job that begins a call. While one of its stages waits or runs there is no second one."""
     return NewJob(
         EXTRACT,
         {"call_id": call_id},
-        queue=QUEUE,
+        queue=queue_of(STAGES[0], queue.store.capabilities),
         tenant=tenant,
         unique=tag_of(call_id),
         tags=(tag_of(call_id),),
@@ -93,7 +98,7 @@ def calls_sweeper(calls: Calls, chain: Chain) -> Sweeper:
     """Sees to calls that no job is at work for."""
 
     def begin(row: dict[str, Any]) -> NewJob:
-        return begin_job(row["call_id"], row["tenant"] or None)
+        return begin_job(calls.queue, row["call_id"], row["tenant"] or None)
 
     return Sweeper(chain, calls.queue, columns=["tenant"], begin=begin)
 

@@ -6,7 +6,7 @@ Each job has a token of its own, `queue:random`, because BullMQ locks jobs one b
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -15,7 +15,7 @@ import msgpack
 from bullmq.scripts import raw2NextJobData
 from redis.asyncio.client import Pipeline
 
-from windrow.errors import Unsupported
+from windrow.errors import StoreError, Unsupported
 from windrow.queue.bullmq import finishing, rows
 from windrow.queue.bullmq.connection import Links, now_ms
 from windrow.queue.job import Job, JobError, JobState
@@ -32,15 +32,37 @@ class Leases:
 
     held: dict[str, tuple[str, int]] = field(default_factory=dict)  # BullMQ's id, seconds
     likely: dict[str, int] = field(default_factory=dict)
+    again: set[str] = field(default_factory=set)  # of jobs that had run before
     turn: int = 0
     next_due: dict[str, int] = field(default_factory=dict)  # delayed jobs, by queue
+
+    def hold(self, token: str, job_id: str, seconds: int, *, is_first: bool) -> None:
+        self.held[token] = (job_id, seconds)
+        if not is_first:
+            self.again.add(token)
+
+    def let_go(self, token: str) -> None:
+        self.held.pop(token, None)
+        self.again.discard(token)
+
+    def ran_before(self, token: str) -> bool:
+        """Whether the job had run before; of one that another process claimed nobody knows."""
+        return token in self.again or token not in self.held
+
+
+# Of claimed jobs of a queue (token, BullMQ's id, hash), the ends of those that have ended already.
+FindEnds = Callable[
+    [str, Sequence[tuple[str, str, Mapping[str, str]]]], Awaitable[dict[str, Finish]]
+]
 
 
 def queue_of(token: str) -> str:
     return token.rpartition(":")[0]
 
 
-async def claim_jobs(links: Links, leases: Leases, claim: Claim) -> list[Job]:
+async def claim_jobs(
+    links: Links, leases: Leases, claim: Claim, find_ends: FindEnds | None = None
+) -> list[Job]:
     if claim.tenants is not None:
         raise Unsupported(
             "exact_claims",
@@ -55,20 +77,27 @@ async def claim_jobs(links: Links, leases: Leases, claim: Claim) -> list[Job]:
     start = leases.turn % len(queues) if queues else 0
     jobs: list[Job] = []
     for queue in queues[start:] + queues[:start]:
-        jobs += await _claim_of(links, leases, queue, claim, claim.limit - len(jobs))
+        room = claim.limit - len(jobs)
+        jobs += await _claim_of(links, leases, queue, claim, room, find_ends)
         if len(jobs) >= claim.limit:
             break
     return jobs
 
 
 async def _claim_of(
-    links: Links, leases: Leases, queue: str, claim: Claim, limit: int
+    links: Links,
+    leases: Leases,
+    queue: str,
+    claim: Claim,
+    limit: int,
+    find_ends: FindEnds | None,
 ) -> list[Job]:
     jobs: list[Job] = []
     while len(jobs) < limit:
         asked = min(limit - len(jobs), leases.likely.get(queue, 1), MOST_AT_ONCE)
         found = await _activate(links, leases, queue, claim, asked)
-        jobs += await _sort_out(links, leases, queue, claim, found)
+        known = await _find_ends(links, queue, found, find_ends)
+        jobs += await _sort_out(links, leases, queue, claim, found, known)
         if len(found) < asked:
             leases.likely[queue] = max(1, len(found))
             break
@@ -108,27 +137,47 @@ async def _activate(
     return found
 
 
+async def _find_ends(
+    links: Links,
+    queue: str,
+    found: Sequence[tuple[str, str, Mapping[str, str]]],
+    find_ends: FindEnds | None,
+) -> dict[str, Finish]:
+    if find_ends is None:
+        return {}
+    try:
+        return await find_ends(queue, found)
+    except StoreError:  # handed back: were they just left, each would count a crash
+        back = [
+            Finish(rows.our_id(queue, job_id), token, JobState.READY, delay=NOT_OURS_SECONDS)
+            for token, job_id, _ in found
+        ]
+        await finishing.finish_jobs(links, back)
+        raise
+
+
 async def _sort_out(
     links: Links,
     leases: Leases,
     queue: str,
     claim: Claim,
     found: Sequence[tuple[str, str, Mapping[str, str]]],
+    known: Mapping[str, Finish],
 ) -> list[Job]:
-    """Jobs that may run. What has crashed too often ends here, and what nobody here can run goes
-    back: BullMQ gives out jobs without asking which."""
+    """Jobs that may run. What has ended already (`known`) or crashed too often ends here, and what
+    nobody here can run goes back: BullMQ gives out jobs without asking which."""
     jobs: list[Job] = []
     ends: list[Finish] = []
     longer: list[tuple[str, str, int]] = []
     for token, job_id, fields in found:
         job = rows.to_job(queue, job_id, fields, JobState.ACTIVE)
         seconds = claim.lease_length(job.kind, job.lease_seconds)
-        if end := _end_instead(job, token, fields, claim):
+        if end := known.get(token) or _end_instead(job, token, fields, claim):
             ends.append(end)
             continue
         if seconds != claim.seconds:
             longer.append((token, job_id, seconds))
-        leases.held[token] = (job_id, seconds)
+        leases.hold(token, job_id, seconds, is_first=job.runs <= 1)
         job.lease_token = token
         job.worker = claim.worker
         started = job.started_at or rows.from_ms(now_ms())

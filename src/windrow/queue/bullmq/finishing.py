@@ -11,6 +11,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +19,7 @@ from redis.asyncio.client import Pipeline
 
 from windrow.queue.bullmq import ended, rows
 from windrow.queue.bullmq.connection import Fill, Links, now_ms
-from windrow.queue.bullmq.inserting import ANSWERS, add_job, check_row, read_answers
+from windrow.queue.bullmq.inserting import add_job, check_row, read_answers
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.records import Finish, Inserted, JobRow
 
@@ -56,10 +57,14 @@ class _Settings:
     opts: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def finish_jobs(links: Links, finishes: Sequence[Finish]) -> Ended:
+def check_ends(finishes: Sequence[Finish]) -> None:
+    """Refuse, before anything is written, follow-ups that BullMQ cannot take."""
     for finish in finishes:
         for row in finish.then:
             check_row(row)
+
+
+async def finish_jobs(links: Links, finishes: Sequence[Finish]) -> Ended:
     await links.know({row.queue for finish in finishes for row in finish.then})
     known, gone = await _read(links, finishes)
     lost = [finish.id for finish in gone]
@@ -195,21 +200,27 @@ async def _end_guarded(links: Links, end: _End) -> list[Inserted] | None:
     """End one run with what is written beside it; None: the lock is not ours any more."""
     jobs = [rows.to_bullmq(row, now_ms()) for row in end.then]
     lock = links.lock_key(end.queue_name, end.id)
+    unique = f"{links.scripts(end.queue_name).keys['de']}:{end.fields.get('deid')}"
+    places: list[int] = []  # among the answers: of the first follow-up, and of the end
 
     async def look(pipe: Pipeline) -> Fill | None:
         if await pipe.get(lock) != end.finish.token:
             return None
-        return fill
+        return partial(fill, holds_key=await pipe.get(unique) == end.id)
 
-    async def fill(pipe: Pipeline) -> None:
+    async def fill(pipe: Pipeline, *, holds_key: bool) -> None:
+        if holds_key:  # a follow-up may have the key of the job that makes place for it
+            pipe.delete(unique)
+        places[:] = [len(pipe)]
         for row, job in zip(end.then, jobs, strict=True):
             await add_job(pipe, links, row.queue, job)
+        places.append(len(pipe))
         await _fill_end(pipe, links, end)
 
-    answers = await links.guarded([lock], look)
-    if answers is None or not _is_accepted(answers[len(end.then) * ANSWERS]):
+    answers = await links.guarded([lock, unique], look)
+    if answers is None or not _is_accepted(answers[places[1]]):
         return None
-    return read_answers(end.then, jobs, answers[: len(end.then) * ANSWERS])
+    return read_answers(end.then, jobs, answers[places[0] : places[1]])
 
 
 def _is_accepted(code: Any) -> bool:

@@ -31,11 +31,11 @@ def check_row(row: JobRow) -> None:
             "BullMQ has no limits per key: give the job a queue of its own with fewer workers, or "
             "use Postgres",
         )
-    if row.on_conflict in ("replace", "follow") and row.unique is not None:
+    if row.on_conflict == "replace" and row.unique is not None:
         raise Unsupported(
             "replaces",
-            f"BullMQ cannot {row.on_conflict} the job that has a unique key: use "
-            'on_conflict="return" or "reject", or Postgres',
+            "BullMQ cannot replace the job that has a unique key: use "
+            'on_conflict="return", "follow" or "reject", or Postgres',
         )
 
 

@@ -38,7 +38,7 @@ async def extend_leases(
     for number, (token, (job_id, length)) in enumerate(asked):
         is_ours, stop = answers[2 * number : 2 * number + 2]
         if not is_ours:
-            leases.held.pop(token, None)
+            leases.let_go(token)
             continue
         own_id = rows.our_id(queue_of(token), job_id)
         leases.held[token] = (job_id, seconds or length)

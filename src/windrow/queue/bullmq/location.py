@@ -1,4 +1,5 @@
-"""Where the queue is: `bullmq+redis://host:6379/0?prefix=bull` (`bullmq+rediss://` over TLS)."""
+"""Where the queue is: `bullmq+redis://host:6379/0?prefix=bull` (`bullmq+rediss://` over TLS), and,
+with `rows=sqlite:///windrow.db` or `rows=postgresql://…`, the database beside it."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from windrow.errors import ConfigError
 
 PREFIX: Final = "bull"
 SCHEMES: Final = ("bullmq+redis", "bullmq+rediss")
+ROWS: Final = ("sqlite:", "postgresql:", "postgres:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class Location:
 
     redis_url: str
     prefix: str = PREFIX
+    rows_url: str | None = None  # of the database that has what jobs write
 
 
 def parse_url(url: str) -> Location:
@@ -32,7 +35,17 @@ def parse_url(url: str) -> Location:
     prefix = options.pop("prefix", PREFIX)
     if not prefix or ":" in prefix:
         raise ConfigError(f"the prefix {prefix!r} must be a text without colons")
+    rows_url = options.pop("rows", None)
+    if rows_url is not None and not rows_url.startswith(ROWS):
+        raise ConfigError("rows is a database of SQL: sqlite:///… or postgresql://…")
     plain = parts._replace(
         scheme=parts.scheme.removeprefix("bullmq+"), query=urlencode(options)
     ).geturl()
-    return Location(plain, prefix)
+    return Location(plain, prefix, rows_url)
+
+
+def tables_url(url: str) -> str:
+    """Where the tables of a queue are: in the database that has its jobs, or in the one beside."""
+    if not url.startswith(SCHEMES):
+        return url
+    return parse_url(url).rows_url or url

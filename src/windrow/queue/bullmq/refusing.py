@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, NoReturn
 
 from windrow.errors import Unsupported
+from windrow.queue.bullmq.beside import Beside
 from windrow.queue.calls import CallStore
+from windrow.queue.far_runs import FarRunStore
 from windrow.queue.store import (
     ApiKeyStore,
     CredentialStore,
@@ -32,10 +35,10 @@ def _verbs_of(*protocols: type) -> tuple[str, ...]:
 REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "job_transactions": (
         (
-            "BullMQ is not in the database of your rows, so there is no job.tx: write them before "
-            f"the job is done, in a way that may be repeated, or {_ELSEWHERE}"
+            "BullMQ is not in the database of your rows, so there is no job.tx: name that one in "
+            f"the URL (?rows=sqlite:///… or ?rows=postgresql://…), or {_ELSEWHERE}"
         ),
-        (*_verbs_of(RowStore), "begin", "save_work"),
+        (*_verbs_of(RowStore, FarRunStore), "begin", "save_work"),
     ),
     "groups": (
         f"BullMQ has no groups, and so no crawls and batches: {_ELSEWHERE}",
@@ -71,7 +74,10 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ("read_events", "listen_for_events"),
     ),
     "documents": (
-        f"pages, documents, calls, credentials, keys and quotas are tables: {_ELSEWHERE}",
+        (
+            "pages, documents, calls, credentials, keys and quotas are tables: name a database for "
+            f"them in the URL (?rows=sqlite:///… or ?rows=postgresql://…), or {_ELSEWHERE}"
+        ),
         _verbs_of(PageStore, DocumentStore, CallStore, CredentialStore, ApiKeyStore, UsageStore),
     ),
     "dialects": (
@@ -88,17 +94,28 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 
 
+# What is in the database beside the queue, if there is one.
+BESIDE: Final = ("job_transactions", "documents")
+
+
+def refuse(capability: str) -> NoReturn:
+    raise Unsupported(capability, REFUSED[capability][0])
+
+
 class Refusing:
-    """Answers for the verbs that are not there."""
+    """Answers for the verbs that are not there, or are those of the database beside the queue."""
+
+    _beside: Beside | None = None
 
     def __getattr__(self, name: str) -> Any:
-        for capability, (why, verbs) in REFUSED.items():
-            if name in verbs:
-
-                def refuse(
-                    *args: Any, _capability: str = capability, _why: str = why, **options: Any
-                ) -> NoReturn:
-                    raise Unsupported(_capability, _why)
-
-                return refuse
+        for capability, (_, verbs) in REFUSED.items():
+            if name not in verbs:
+                continue
+            if self._beside is not None and capability in BESIDE:
+                return getattr(self._beside.store, name)
+            return partial(_refuse_verb, capability)
         raise AttributeError(name)
+
+
+def _refuse_verb(capability: str, *args: Any, **options: Any) -> NoReturn:
+    refuse(capability)

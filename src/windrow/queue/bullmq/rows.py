@@ -117,6 +117,8 @@ def to_bullmq(row: JobRow, now: int) -> Adding:
     key = unique_id(row.tenant, row.unique)
     if key is not None:
         options["deduplication"] = {"id": key}
+        if row.on_conflict == "follow":  # while the other runs it is kept, and added at its end
+            options["deduplication"]["keepLastIfActive"] = True
     return Adding(row.id, row.kind, bytes(row.payload).decode(), options, now, key)
 
 

@@ -2,13 +2,15 @@
 
 A queue of ours is a queue of BullMQ's. Whatever is decided about a job is decided by BullMQ's own
 scripts, so workers and producers in Node may share the queues. What it cannot do is refused:
-`refusing.py` has the list.
+`refusing.py` has the list. With a database beside it (`rows=` in the URL) jobs write rows there,
+and what ingestion keeps is there: see `beside.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any, Final, NoReturn, cast
 
 from windrow.clock import Clock
@@ -24,10 +26,11 @@ from windrow.queue.bullmq import (
     looking,
     upkeep,
 )
+from windrow.queue.bullmq.beside import Beside
 from windrow.queue.bullmq.claiming import Leases
 from windrow.queue.bullmq.connection import Links
 from windrow.queue.bullmq.location import parse_url
-from windrow.queue.bullmq.refusing import Refusing
+from windrow.queue.bullmq.refusing import Refusing, refuse
 from windrow.queue.bullmq.waking import Ears
 from windrow.queue.copying import Parcel, QueueRow, Receipt
 from windrow.queue.dialects.loading import DialectInfo
@@ -57,9 +60,21 @@ from windrow.queue.records import (
     WorkerInfo,
     WorkerRow,
 )
-from windrow.queue.store import Capabilities, JobTransaction, Store
+from windrow.queue.store import Capabilities, JobTransaction, Store, open_store
 
 VERSION: Final = 1  # of the keys and fields that are ours
+
+
+def capabilities_with(beside: Capabilities) -> Capabilities:
+    """What the queue can do with a database beside it that can do this."""
+    return replace(
+        BullmqStore.capabilities,
+        reads_in_transaction=beside.reads_in_transaction,
+        many_machines=beside.many_machines,
+        table_prefix=beside.table_prefix,
+        job_transactions=True,
+        documents=True,
+    )
 
 
 class BullmqStore(Refusing):
@@ -72,6 +87,7 @@ class BullmqStore(Refusing):
         tenancy=False,
         table_prefix="",  # it has none
         job_transactions=False,
+        atomic_ends=False,
         groups=False,
         limits=False,
         schedules=False,
@@ -87,21 +103,26 @@ class BullmqStore(Refusing):
     )
     tenant: str | None = None
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: Links, beside: Store | None = None) -> None:
         self.clock = Clock()
         self._links = links
         self._leases = Leases()
         self._ears = Ears(links)
+        if beside is not None:
+            self.capabilities = capabilities_with(beside.capabilities)
+            self._beside = Beside(links, beside)
 
     @classmethod
     async def open(cls, url: str) -> Store:
-        links = Links(parse_url(url))
+        location = parse_url(url)
+        links = Links(location)
         try:
             await links.check()
+            beside = None if location.rows_url is None else await open_store(location.rows_url)
         except BaseException:
             await links.close()
             raise
-        return cast(Store, cls(links))
+        return cast(Store, cls(links, beside))
 
     def as_tenant(self, tenant: str, *, is_sole: bool = False) -> NoReturn:
         raise ConfigError(
@@ -111,6 +132,8 @@ class BullmqStore(Refusing):
     async def close(self) -> None:
         await self._ears.close()
         await self._links.close()
+        if self._beside is not None:
+            await self._beside.close()
 
     # Jobs from insert to end
 
@@ -128,7 +151,8 @@ class BullmqStore(Refusing):
         return inserted
 
     async def claim_jobs(self, claim: Claim) -> list[Job]:
-        jobs = await claiming.claim_jobs(self._links, self._leases, claim)
+        find_ends = None if self._beside is None else self._beside.find_ends
+        jobs = await claiming.claim_jobs(self._links, self._leases, claim, find_ends)
         if len(jobs) < claim.limit and len(self._ears.belfry):
             self._ears.ring_at(self._leases.next_due)
         return jobs
@@ -140,12 +164,30 @@ class BullmqStore(Refusing):
         claim: Claim | None = None,
         tx: JobTransaction | None = None,
     ) -> Finished:
-        done = await finishing.finish_jobs(self._links, finishes)
+        finishing.check_ends(finishes)
+        ends = await self._ends_of(finishes, tx)
+        done = await finishing.finish_jobs(self._links, ends)
         for finish in finishes:
-            self._leases.held.pop(finish.token, None)
+            self._leases.let_go(finish.token)
         self._ears.belfry.ring(done.ready_queues, done.ended)
         claimed = await self.claim_jobs(claim) if claim is not None else []
         return Finished(done.lost, tuple(claimed), done.then)
+
+    async def _ends_of(
+        self, finishes: Sequence[Finish], tx: JobTransaction | None
+    ) -> Sequence[Finish]:
+        """What BullMQ is told. With a transaction, when its rows are committed."""
+        if self._beside is None:
+            return finishes
+        if tx is None:
+            return await self._beside.settle(finishes, self._leases)
+        [finish] = finishes
+        return [await self._beside.end(finish, tx)]
+
+    async def save_work(self, job_id: str, token: str, tx: JobTransaction) -> None:
+        if self._beside is None:
+            refuse("job_transactions")
+        await self._beside.save(job_id, token, tx)
 
     async def extend_leases(self, tokens: Sequence[str], seconds: int | None = None) -> Renewal:
         return await leasing.extend_leases(self._links, self._leases, tokens, seconds)
@@ -229,6 +271,8 @@ class BullmqStore(Refusing):
         return await upkeep.list_retention(self._links)
 
     async def prune_jobs(self, limit: int = 500, *, archive: Archive | None = None) -> Pruned:
+        if self._beside is not None:
+            await self._beside.prune()
         return await upkeep.prune_jobs(self._links, limit, archive)
 
     async def measure_disk(self, *, exact: bool = False) -> DiskUsage:
@@ -265,14 +309,17 @@ class BullmqStore(Refusing):
     async def check_health(self) -> Vitals:
         return await upkeep.check_health(self._links)
 
+    # BullMQ makes its keys as it goes: only the database beside it has a schema.
+
     async def schema_version(self) -> int:
-        return VERSION
+        return VERSION if self._beside is None else await self._beside.store.schema_version()
 
     async def check_schema(self) -> None:
-        """BullMQ makes its keys as it goes."""
+        if self._beside is not None:
+            await self._beside.store.check_schema()
 
     async def migrate(self) -> list[str]:
-        return []
+        return [] if self._beside is None else await self._beside.store.migrate()
 
     # Moving to another database and back
 
@@ -339,10 +386,10 @@ class BullmqStore(Refusing):
         return True
 
     async def prune_pages(self, most: int, limit: int = 1000) -> int:
-        return 0
+        return 0 if self._beside is None else await self._beside.store.prune_pages(most, limit)
 
     async def measure_pages(self) -> int:
-        return 0
+        return 0 if self._beside is None else await self._beside.store.measure_pages()
 
     async def fold_counts(self) -> None:
         """BullMQ's lists and sets know how long they are."""

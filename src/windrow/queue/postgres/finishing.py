@@ -113,7 +113,7 @@ class Finishing(Verbs):
         return await PostgresTransaction.begin(self._database)
 
     async def save_work(self, job_id: str, token: str, tx: JobTransaction) -> None:
-        own = _own_transaction(tx)
+        own = own_transaction(tx)
         try:
             with wrapped_errors():
                 held = is_id(job_id) and is_id(token)
@@ -229,7 +229,7 @@ class Finishing(Verbs):
         written before: then its statements were, too."""
         if len(finishes) != 1:
             raise ConfigError("a transaction is for exactly one finish")
-        tx = _own_transaction(tx)
+        tx = own_transaction(tx)
         work = Work(tx.executor, self.clock.now(), is_patient=True)
         try:
             with wrapped_errors():
@@ -247,7 +247,7 @@ class Finishing(Verbs):
         return Finished(ends.lost, tuple(await self._claim(claim)), tuple(ends.then))
 
 
-def _own_transaction(tx: JobTransaction) -> PostgresTransaction:
+def own_transaction(tx: JobTransaction) -> PostgresTransaction:
     if not isinstance(tx, PostgresTransaction):
         raise ConfigError("tx is a transaction from begin() of this store")
     return tx

@@ -36,6 +36,7 @@ from windrow.queue.postgres.credentials import Credentials
 from windrow.queue.postgres.dialects import Dialects
 from windrow.queue.postgres.examining import Examining
 from windrow.queue.postgres.failures import wrapped_errors
+from windrow.queue.postgres.far_runs import FarRuns
 from windrow.queue.postgres.finishing import Finishing
 from windrow.queue.postgres.grouping import Grouping
 from windrow.queue.postgres.importing import Importing
@@ -94,6 +95,7 @@ class PostgresStore(
     Pruning,
     Paging,
     Calling,
+    FarRuns,
     Copying,
     Importing,
     Leading,

@@ -139,6 +139,13 @@ CREATE TABLE windrow_event (
   details TEXT
 );
 
+CREATE TABLE windrow_far_run (
+  key TEXT NOT NULL PRIMARY KEY,
+  run INTEGER NOT NULL,
+  ended TEXT,
+  kept_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_group_key (
   group_id BLOB NOT NULL,
   key BLOB NOT NULL,

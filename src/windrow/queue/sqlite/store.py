@@ -87,9 +87,9 @@ from windrow.queue.sqlite import (
     schema,
     streaming,
 )
-from windrow.queue.sqlite.call_verbs import CallVerbs
 from windrow.queue.sqlite.connection import Writer
 from windrow.queue.sqlite.failures import translate
+from windrow.queue.sqlite.far_runs import FarRunVerbs
 from windrow.queue.sqlite.location import Location, parse_url
 from windrow.queue.sqlite.reading import Readers
 from windrow.queue.sqlite.rows import to_json
@@ -103,7 +103,7 @@ from windrow.queue.usage import QuotaRow, RunRow, UsageRow
 T = TypeVar("T")
 
 
-class SqliteStore(CallVerbs):
+class SqliteStore(FarRunVerbs):
     """A queue in one file, for the processes of one machine."""
 
     capabilities = Capabilities(
