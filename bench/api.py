@@ -56,12 +56,15 @@ class Api:
         self.port = port
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """One request, and what is answered."""
+        """One request, and the JSON that is answered."""
+        return json.loads(await self.read(method, path, body))
+
+    async def read(self, method: str, path: str, body: Any = None) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(request(method, path, body))
         answer = await read_answer(reader)
         writer.close()
-        return json.loads(answer)
+        return answer
 
     async def measure(self, name: str, sent: bytes, requests: int, clients: int) -> Measure:
         """Clients that send the same again and again, all at once."""
@@ -138,15 +141,19 @@ async def read_answer(reader: asyncio.StreamReader) -> bytes:
 
 
 @asynccontextmanager
-async def serve(folder: Path) -> AsyncIterator[tuple[Api, float]]:
-    """A server, and how many seconds after its start it answered for the first time."""
+async def serve(
+    folder: Path, url: str | None = None, *arguments: str
+) -> AsyncIterator[tuple[Api, float]]:
+    """A server, on a database of its own or on this one, and how many seconds after its start it
+    answered for the first time."""
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "windrow", "serve", "--port", "0"),
+        *(sys.executable, "-m", "windrow", "serve", "--port", "0", *arguments),
         cwd=folder,
         env={
             **os.environ,
-            "WINDROW_DATABASE_URL": f"sqlite:///{folder / 'jobs.db'}",
+            "WINDROW_DATABASE_URL": url or f"sqlite:///{folder / 'jobs.db'}",
+            "WINDROW_DATA_DIR": str(folder),
             "WINDROW_ALLOW_PRIVATE_NETWORKS": "1",
         },
         stdout=subprocess.PIPE,
@@ -159,7 +166,7 @@ async def serve(folder: Path) -> AsyncIterator[tuple[Api, float]]:
         if found is None:
             raise RuntimeError("the server did not start")
         api = Api(process, int(found[1]))
-        await api.ask("GET", "/health")
+        await api.read("GET", "/ui/static/icon.svg")  # without a worker it is not in good health
         yield api, time.perf_counter() - began
     finally:
         process.terminate()

@@ -191,6 +191,26 @@ async def test_list_by_unique_key(store: Store) -> None:
     assert await listed(store, unique="a") == [again, done]
 
 
+async def test_list_back_to_a_job_and_no_farther(store: Store) -> None:
+    added = [await add(store) for _ in range(4)]
+
+    assert await listed(store, since=added[1]) == added[:0:-1]
+    assert ids(await store.list_jobs(JobFilter(since=added[1]), after=added[2])) == [added[1]]
+
+
+@pytest.mark.requires("exact_claims")  # one line over all queues
+async def test_an_id_so_many_jobs_back_is_found(store: Store) -> None:
+    live = [await add(store) for _ in range(6)]
+    ended = [await add_completed_with_tags(store) for _ in range(4)]
+
+    assert await store.find_earlier(None, 3, is_finished=False) == live[-4]
+    assert await store.find_earlier(live[4], 3, is_finished=False) == live[0]
+    assert await store.find_earlier(None, 3, is_finished=True) == ended[0]
+    assert await store.find_earlier(None, 3) == ended[0]  # not farther in either
+    assert await store.find_earlier(None, 5) == live[0]
+    assert await store.find_earlier(None, 6) is None
+
+
 async def test_filters_hold_on_every_page(store: Store) -> None:
     wanted = [await add(store, "ab"[n % 2]) for n in range(10)][::2]
     page = await store.list_jobs(JobFilter(kind="a"), limit=3)

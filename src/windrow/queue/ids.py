@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 # The namespace in which NuQ, and so its dialect, turns owner names into UUIDs.
@@ -42,6 +43,11 @@ def new_ids(count: int) -> list[str]:
             _pool = os.urandom(max(_POOL, 8 * count))
         taken, _pool = _pool[: 8 * count], _pool[8 * count :]
     return _spell(first, taken.hex())
+
+
+def made_at(id: str) -> datetime:
+    """When an id was made, to the millisecond."""
+    return datetime.fromtimestamp(int(id[:8] + id[9:13], 16) / 1000, UTC)
 
 
 def _empty_pool() -> None:

@@ -39,13 +39,15 @@ class Looking:
         tag: str | None = None,
         error: str | None = None,
         unique: str | None = None,
+        since: str | None = None,
         after: str | None = None,
         limit: int = 100,
     ) -> builtins.list[Job]:
-        """Jobs, newest first. `after` is the id of the last job of the page before. Results and
-        error histories are left out: `get` has them."""
+        """Jobs, newest first. `after` is the id of the last job of the page before, `since` that of
+        the oldest to look at. Results and error histories are left out: `get` has them."""
         group = None if group is None else plain_id(group)
-        wanted = JobFilter(queue, kind, _states(state), tenant, group, tag, error, unique)
+        since = check_id(since, "since")
+        wanted = JobFilter(queue, kind, _states(state), tenant, group, tag, error, unique, since)
         return await self.store.list_jobs(
             wanted,
             after=check_id(after, "after"),
@@ -70,10 +72,10 @@ class Looking:
         return await self.store.list_queues()
 
     async def errors(
-        self, queue: str | None = None, *, limit: int = 50
+        self, queue: str | None = None, *, limit: int = 50, newest: int | None = None
     ) -> builtins.list[ErrorCount]:
-        """Failed jobs by their error, most frequent first."""
-        return await self.store.list_errors(queue, limit)
+        """Failed jobs by their error, most frequent first: all of them, or the newest so many."""
+        return await self.store.list_errors(queue, limit, newest=newest)
 
     async def workers(self) -> builtins.list[WorkerInfo]:
         """The workers that are alive, by name: what they take, how many jobs each runs."""

@@ -166,7 +166,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs to list; None means any. `error` is a part of the failure's text, in any case."""
+    """Which jobs to list; None means any. `error` is a part of the failure's text, in any case;
+    `since` is an id: this job and newer ones."""
 
     queue: str | None = None
     kind: str | None = None
@@ -176,6 +177,7 @@ class JobFilter:
     tag: str | None = None
     error: str | None = None
     unique: str | None = None
+    since: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

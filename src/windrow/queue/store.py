@@ -278,6 +278,14 @@ class JobAdmin(Protocol):
         """Newest first by id; `after` is the last id of the page before. No results or errors."""
         ...
 
+    async def find_earlier(
+        self, after: str | None, count: int, *, is_finished: bool | None = None
+    ) -> str | None:
+        """An id about so many jobs before this one, or before the newest; None if there are not so
+        many. Of all, or only of those that have ended or have not. What is filtered can be looked
+        for that far and no farther. Always None where jobs are not kept in one line."""
+        ...
+
     async def list_ended(
         self,
         group_id: str,
@@ -343,7 +351,9 @@ class JobAdmin(Protocol):
         be claimed; paused queues too. By queue and kind."""
         ...
 
-    async def list_errors(self, queue: str | None = None, limit: int = 50) -> list[ErrorCount]:
+    async def list_errors(
+        self, queue: str | None = None, limit: int = 50, *, newest: int | None = None
+    ) -> list[ErrorCount]:
         """Failed jobs by error text, most frequent first."""
         ...
 

@@ -9,13 +9,16 @@ import msgspec
 from starlette.responses import Response
 
 from windrow.errors import InvalidJob
-from windrow.queue.ids import is_id
+from windrow.queue.ids import is_id, made_at
 from windrow.queue.job import Job, JobState
 from windrow.services.explaining import explain
+from windrow.services.listing import list_page
 from windrow.web.markdown import render_markdown
 from windrow.web.pages import Look
 
 PAGE: Final = 50
+MOST_ERRORS: Final = 100
+NEWEST_FAILED: Final = 20_000  # that are counted by error while somebody waits for the page
 _FILTERS: Final = ("queue", "kind", "state", "tenant", "group", "tag", "error")
 
 
@@ -27,11 +30,12 @@ async def show_list(look: Look) -> Response:
     wanted: dict[str, Any] = {name: query[name] for name in _FILTERS if name in query}
     if text:
         wanted["unique"] = text
-    jobs = await look.jobs.list(**wanted, after=query.get("after"), limit=PAGE)
-    more = {**query, "after": jobs[-1].id} if len(jobs) == PAGE else None
+    page = await list_page(look.jobs, wanted, after=query.get("after"), limit=PAGE)
+    more = {**query, "after": page.after} if page.after else None
     return look.render(
         "jobs.html",
-        jobs=jobs,
+        page=page,
+        reached=made_at(page.after) if page.after else None,
         states=list(JobState),
         queues=[info.name for info in await look.queue.queues()] if not look.viewer.tenant else [],
         next=f"/ui/jobs?{urlencode(more)}" if more else None,
@@ -88,7 +92,8 @@ async def _edit(look: Look, id: str, payload: str, priority: str) -> Response:
 async def show_failed(look: Look) -> Response:
     if look.viewer.tenant:
         return look.back("/ui/jobs?state=failed")
-    return look.render("failed.html", errors=await look.queue.errors(limit=100))
+    errors = await look.queue.errors(limit=MOST_ERRORS, newest=NEWEST_FAILED)
+    return look.render("failed.html", errors=errors, newest=NEWEST_FAILED)
 
 
 async def retry_failed(look: Look) -> Response:

@@ -146,6 +146,7 @@ def _is_wanted(job: Job, wanted: JobFilter) -> bool:
     return (
         (wanted.kind is None or job.kind == wanted.kind)
         and (wanted.tenant is None or job.tenant == wanted.tenant)
+        and (wanted.since is None or job.id >= wanted.since)
         and (wanted.tag is None or wanted.tag in job.tags)
         and (wanted.unique is None or job.unique == wanted.unique)
         and (wanted.error is None or wanted.error.lower() in (job.error or "").lower())
@@ -226,10 +227,12 @@ async def list_ready_kinds(links: Links, limit: int) -> list[ReadyKind]:
     return kinds
 
 
-async def list_errors(links: Links, queue: str | None, limit: int) -> list[ErrorCount]:
+async def list_errors(
+    links: Links, queue: str | None, limit: int, newest: int | None
+) -> list[ErrorCount]:
     wanted = JobFilter(queue=queue, states=(JobState.FAILED,))
     by_error: dict[str, list[Job]] = defaultdict(list)
-    for job in await list_jobs(links, wanted, None, 2**31):
+    for job in await list_jobs(links, wanted, None, newest or 2**31):
         by_error[job.error or ""].append(job)
     counts = []
     for error, jobs in by_error.items():

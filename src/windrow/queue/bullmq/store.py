@@ -225,14 +225,21 @@ class BullmqStore(Refusing):
     ) -> list[Job]:
         return await looking.list_jobs(self._links, wanted, after, limit)
 
+    async def find_earlier(
+        self, after: str | None, count: int, *, is_finished: bool | None = None
+    ) -> str | None:
+        return None  # ids are not in an order there: a listing reads all of them anyway
+
     async def list_queues(self) -> list[QueueInfo]:
         return await looking.list_queues(self._links)
 
     async def list_ready_kinds(self, limit: int = 100) -> list[ReadyKind]:
         return await looking.list_ready_kinds(self._links, limit)
 
-    async def list_errors(self, queue: str | None = None, limit: int = 50) -> list[ErrorCount]:
-        return await looking.list_errors(self._links, queue, limit)
+    async def list_errors(
+        self, queue: str | None = None, limit: int = 50, *, newest: int | None = None
+    ) -> list[ErrorCount]:
+        return await looking.list_errors(self._links, queue, limit, newest)
 
     # Changing
 

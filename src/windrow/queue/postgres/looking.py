@@ -73,7 +73,9 @@ class Looking(Verbs):
     async def list_jobs(
         self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
     ) -> list[Job]:
-        if not all(is_id(value) for value in (wanted.group, after) if value is not None):
+        if not all(
+            is_id(value) for value in (wanted.group, wanted.since, after) if value is not None
+        ):
             return []
         states = wanted.states
         values = {
@@ -88,9 +90,17 @@ class Looking(Verbs):
             "tag": wanted.tag,
             "error": wanted.error,
             "unique_key": wanted.unique,
+            "since": wanted.since,
             "is_running": True if states == (JobState.ACTIVE,) else None,
         }
         return [to_job(row) for row in await self._database.fetch_planned(sql("list_jobs"), values)]
+
+    async def find_earlier(
+        self, after: str | None, count: int, *, is_finished: bool | None = None
+    ) -> str | None:
+        values = {"after": after, "count": count, "is_finished": is_finished}
+        [row] = await self._database.fetch_planned(sql("find_earlier"), values)
+        return None if row["id"] is None else str(row["id"])
 
     async def list_ended(
         self,
@@ -142,10 +152,12 @@ class Looking(Verbs):
     async def fold_counts(self) -> None:
         await self._run("fold_counts")
 
-    async def list_errors(self, queue: str | None = None, limit: int = 50) -> list[ErrorCount]:
+    async def list_errors(
+        self, queue: str | None = None, limit: int = 50, *, newest: int | None = None
+    ) -> list[ErrorCount]:
         return [
             ErrorCount(row["error"], row["n"], row["first_at"], row["last_at"], str(row["example"]))
-            for row in await self._run("list_errors", queue=queue, limit=limit)
+            for row in await self._run("list_errors", queue=queue, limit=limit, newest=newest)
         ]
 
     async def pause_queue(self, name: str) -> None:

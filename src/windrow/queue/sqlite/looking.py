@@ -32,6 +32,7 @@ _CONDITIONS: Final = {
     "unique": "j.unique_key = :unique",
     "tag": "EXISTS (SELECT 1 FROM json_each(p.tags) AS t WHERE t.value = :tag)",
     "error": "instr(lower(j.error), lower(:error)) > 0",
+    "since": "j.id >= :since",
 }
 _ANY_STATE: Final = "j.state IN (SELECT value FROM json_each(:states))"
 # Few jobs are active among many that wait, and the leases name them.
@@ -90,6 +91,13 @@ def list_jobs(work: Work, wanted: JobFilter, after: str | None, limit: int) -> l
     ]
     newest_first = merge(*parts, key=lambda job: job.id, reverse=True)
     return list(islice(newest_first, limit))
+
+
+def find_earlier(work: Work, after: str | None, count: int, is_finished: bool | None) -> str | None:
+    """Of two tables, the later of the ids that lie so far back: no more than that is in either."""
+    values = {"after": after, "count": count, "is_finished": is_finished}
+    rows = work.rows("find_earlier", values)
+    return max((job_id for (job_id,) in rows), default=None)
 
 
 def list_ended(work: Work, values: dict[str, Any]) -> list[str]:
@@ -152,8 +160,8 @@ def list_ready_kinds(work: Work, limit: int) -> list[ReadyKind]:
     ]
 
 
-def list_errors(work: Work, queue: str | None, limit: int) -> list[ErrorCount]:
-    rows = work.rows("list_errors", {"queue": queue, "limit": limit})
+def list_errors(work: Work, queue: str | None, limit: int, newest: int | None) -> list[ErrorCount]:
+    rows = work.rows("list_errors", {"queue": queue, "limit": limit, "newest": newest or -1})
     return [
         ErrorCount(error, count, to_time(first_at), to_time(last_at), example)
         for error, count, first_at, last_at, example in rows

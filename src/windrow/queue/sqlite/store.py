@@ -290,6 +290,11 @@ class SqliteStore(FarRunVerbs):
     ) -> list[Job]:
         return await self._read(lambda work: looking.list_jobs(work, wanted, after, limit))
 
+    async def find_earlier(
+        self, after: str | None, count: int, *, is_finished: bool | None = None
+    ) -> str | None:
+        return await self._read(lambda work: looking.find_earlier(work, after, count, is_finished))
+
     async def list_ended(
         self,
         group_id: str,
@@ -355,8 +360,10 @@ class SqliteStore(FarRunVerbs):
     async def list_ready_kinds(self, limit: int = 100) -> list[ReadyKind]:
         return await self._read(lambda work: looking.list_ready_kinds(work, limit))
 
-    async def list_errors(self, queue: str | None = None, limit: int = 50) -> list[ErrorCount]:
-        return await self._read(lambda work: looking.list_errors(work, queue, limit))
+    async def list_errors(
+        self, queue: str | None = None, limit: int = 50, *, newest: int | None = None
+    ) -> list[ErrorCount]:
+        return await self._read(lambda work: looking.list_errors(work, queue, limit, newest))
 
     async def pause_queue(self, name: str) -> None:
         await self._write(lambda work: work.run("pause_queue", {"name": name}))

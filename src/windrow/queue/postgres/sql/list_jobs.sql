@@ -1,6 +1,6 @@
 -- A page of jobs, newest first, without results and histories.
 -- :after, the last id of the page before, or null; :limit; each of :queue, :kind, :state, :states,
--- :tenant, :group_id, :tag, :error, :unique_key may be null: any. One state is given as :state,
+-- :tenant, :group_id, :tag, :error, :unique_key, :since may be null: any. One state is given as :state,
 -- several as :states: only the former keeps the order of the index by state. :is_running, true if
 -- only active ones are wanted, else null: few are active among many that wait, and the leases name
 -- them.
@@ -17,6 +17,7 @@ SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attemp
   FROM (SELECT *
           FROM windrow.job
          WHERE (:after::uuid IS NULL OR job.id < :after)
+           AND (:since::uuid IS NULL OR job.id >= :since)
            AND (:queue::text IS NULL OR job.queue = :queue)
            AND (:kind::text IS NULL OR job.kind = :kind)
            AND (:state::text IS NULL OR job.state = :state)

@@ -1,0 +1,141 @@
+"""The dashboard's pages on a queue with a million jobs: how long each takes to open.
+
+    .venv/bin/python -m bench.pages [--jobs 1000000] [--store sqlite]
+
+A server runs as it does for people, without a worker. Each page is asked for a few times; what
+counts is the median, and the CPU time of the server (and of Postgres beside it) says how much of it
+is work rather than waiting on a busy machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from bench.api import Api, read_answer, request, serve
+from bench.beds import BEDS
+from bench.usage import cpu_seconds
+from windrow import Done, Fail, NewJob, Queue
+
+GOAL_SECONDS = 0.1
+TIMES = 9
+CHUNK = 10_000
+FAILED = 60_000
+COMPLETED = 100_000
+SCHEDULED = 30_000
+CLAIM = 1000
+ERRORS = 25
+KINDS = ("page", "thumbnail", "invoice", "mail", "index")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.pages", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1_000_000)
+    parser.add_argument("--store", action="append", choices=["sqlite", "postgres"])
+    given = parser.parse_args()
+    for name in given.store or ["sqlite", "postgres"]:
+        with BEDS[name]() as bed, bed.fresh() as url, tempfile.TemporaryDirectory() as folder:
+            asyncio.run(run(Path(folder), name, url, given.jobs))
+
+
+async def run(folder: Path, name: str, url: str, jobs: int) -> None:
+    some = await fill(url, jobs)
+    print(f"{name}, {jobs} jobs")
+    async with serve(folder, url, "--no-worker") as (api, _):
+        for page in pages(some):
+            median, longest, used = await open_page(api, page)
+            judged = "" if median < GOAL_SECONDS else "  (goal: 100 ms)"
+            print(
+                f"  {median * 1000:>7.1f} ms  longest {longest * 1000:>7.1f}  "
+                f"CPU {used * 1000:>6.1f}  {page}{judged}"
+            )
+
+
+def pages(job: str) -> list[str]:
+    return [
+        "/",
+        "/ui/jobs",
+        "/ui/jobs?state=failed",
+        "/ui/jobs?state=ready&kind=mail",
+        "/ui/jobs?queue=work&state=completed",
+        "/ui/jobs?tenant=t7",
+        "/ui/jobs?error=the+server+said+503+%237",
+        "/ui/jobs?error=nothing+says+so",
+        "/ui/jobs?kind=nothing",
+        "/ui/jobs?tag=nothing",
+        "/ui/jobs?text=order-17",
+        f"/ui/jobs/{job}",
+        "/ui/failed",
+        "/ui/runs",
+        "/ui/sources",
+        "/ui/pipelines",
+        "/ui/schedules",
+        "/ui/settings",
+    ]
+
+
+async def open_page(api: Api, page: str) -> tuple[float, float, float]:
+    """Seconds: the median, the longest, and of CPU each."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    seconds = []
+    before = cpu_seconds(api.process.pid)
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        writer.write(request("GET", page))
+        await read_answer(reader)
+        seconds.append(time.perf_counter() - began)
+    writer.close()
+    used = (cpu_seconds(api.process.pid) - before) / TIMES
+    return statistics.median(seconds), max(seconds), used
+
+
+async def fill(url: str, jobs: int) -> str:
+    """Jobs of all states; the id of a failed one."""
+    async with Queue.open(url, migrate=True) as queue:
+        await finish(queue, COMPLETED)
+        failed = await finish(queue, FAILED, fails=True)
+        await enqueue(queue, SCHEDULED, delay=86_400.0)
+        await enqueue(queue, jobs - COMPLETED - FAILED - SCHEDULED)
+        return failed
+
+
+async def enqueue(queue: Queue, count: int, *, delay: float = 0.0) -> None:
+    for start in range(0, count, CHUNK):
+        await queue.enqueue_many(
+            [
+                NewJob(
+                    KINDS[number % len(KINDS)],
+                    {"order": number, "text": "hay " * 20},
+                    queue="work",
+                    tenant=f"t{number % 50}",
+                    delay=delay,
+                    unique=f"order-{number}" if not delay and number < CHUNK else None,
+                    max_attempts=1,
+                )
+                for number in range(start, min(start + CHUNK, count))
+            ]
+        )
+
+
+async def finish(queue: Queue, count: int, *, fails: bool = False) -> str:
+    """Enqueue so many and bring them to their end; the id of the last."""
+    last = ""
+    for start in range(0, count, CHUNK):
+        await enqueue(queue, min(CHUNK, count - start))
+        while (lease := await queue.claim(["work"], limit=CLAIM, seconds=60)).jobs:
+            last = lease.jobs[-1].id
+            await lease.finish_many(
+                [
+                    (job, Fail(f"the server said 503 #{number % ERRORS}") if fails else Done())
+                    for number, job in enumerate(lease.jobs)
+                ]
+            )
+    return last
+
+
+if __name__ == "__main__":
+    main()
