@@ -132,6 +132,22 @@ def test_a_failed_job_is_edited_and_runs_again(admin: httpx.Client, shown: Shown
     assert "no JSON" in refused.text
 
 
+def test_keys_are_made_shown_once_and_revoked(server: Server, admin: httpx.Client) -> None:
+    token = token_of(admin)
+    form = {"do": "make", "name": "fields", "tenant": "acme", "role": "admin", "token": token}
+    [key] = re.findall(r"wr-[\w-]{40,}", admin.post("/ui/settings", data=form).text)
+    assert key not in admin.get("/ui/settings").text
+    assert "already" in admin.post("/ui/settings", data=form).text
+
+    with log_in(server, key) as tenant:
+        assert "acme" in tenant.get("/").text
+        more = form | {"name": "more", "tenant": "", "token": token_of(tenant)}
+        assert tenant.post("/ui/settings", data=more).status_code == 403
+    form = {"do": "revoke", "name": "fields", "token": token}
+    assert "counts no longer" in admin.post("/ui/settings", data=form).text
+    assert "fields" not in admin.get("/ui/settings").text
+
+
 def test_secrets_are_not_among_the_settings(admin: httpx.Client) -> None:
     page = admin.get("/ui/settings").text
     assert "api_keys" in page

@@ -67,6 +67,10 @@ class KeyRing:
                     self._until = time.monotonic() + KEPT_SECONDS
         return self._known
 
+    def forget(self) -> None:
+        """Read them anew the next time: one was made or revoked."""
+        self._until = 0.0
+
     async def _read(self) -> dict[str, Identity]:
         stored = {
             info.hash: Identity(info.tenant, _role(info.role))
@@ -90,18 +94,23 @@ async def create_key(
 ) -> str:
     """Make a key; it is told here, once, and never again. Without a tenant it is one of all. A
     `quota` is its tenant's from now on, whatever key it comes with."""
-    row_name = check_name(name, "name of the key")
-    owner = None if tenant is None else check_name(tenant, "tenant")
-    if quota is not None and owner is None:
+    if quota is not None and tenant is None:
         raise ConfigError("a quota is a tenant's: say whose key this is")
-    granted = [] if quota is None else [make_quota(owner or "", quota, per)]
-    key = f"wr-{secrets.token_urlsafe(32)}"
-    row = ApiKeyRow(row_name, hash_key(key), owner, _role(role))
+    granted = [] if quota is None else [make_quota(check_name(tenant, "tenant"), quota, per)]
     async with open_queue(settings) as queue:
-        if not await queue.store.insert_api_key(row):
-            raise ConfigError(f"there is a key {row_name!r} already; revoke it first")
+        key = await make_key(queue, name, tenant=tenant, role=role)
         if granted:
             await queue.store.put_quotas(granted)
+    return key
+
+
+async def make_key(queue: Queue, name: str, *, tenant: str | None, role: str) -> str:
+    """A key that was not there before: what it is."""
+    key = f"wr-{secrets.token_urlsafe(32)}"
+    owner = None if tenant is None else check_name(tenant, "tenant")
+    row = ApiKeyRow(check_name(name, "name of the key"), hash_key(key), owner, _role(role))
+    if not await queue.store.insert_api_key(row):
+        raise ConfigError(f"there is a key {name!r} already; revoke it first")
     return key
 
 

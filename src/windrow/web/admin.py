@@ -8,9 +8,11 @@ from starlette.responses import Response
 
 from windrow.errors import InvalidSchedule
 from windrow.services.database import without_password
+from windrow.services.keys import ROLES, make_key
 from windrow.services.stages import count_stages
 from windrow.settings import Settings
 from windrow.web.pages import Look
+from windrow.web.sessions import Forbidden
 
 
 async def show_pipelines(look: Look) -> Response:
@@ -38,6 +40,26 @@ async def change_schedule(look: Look) -> Response:
 
 
 async def show_settings(look: Look) -> Response:
+    return await _settings_page(look)
+
+
+async def change_keys(look: Look) -> Response:
+    """Make a key, which is shown this once, or revoke one."""
+    form = await look.form("admin")
+    if look.viewer.tenant is not None:
+        raise Forbidden("keys are made by admins of all tenants")
+    name = str(form.get("name", "")).strip()
+    if form.get("do") == "revoke":
+        await look.queue.store.delete_api_key(name)
+        look.request.app.state.keys.forget()
+        return look.back("/ui/settings", f"the key {name} counts no longer")
+    tenant = str(form.get("tenant", "")).strip() or None
+    key = await make_key(look.queue, name, tenant=tenant, role=str(form.get("role", "write")))
+    look.request.app.state.keys.forget()
+    return await _settings_page(look, made=key)
+
+
+async def _settings_page(look: Look, made: str | None = None) -> Response:
     settings: Settings = look.request.app.state.settings
     shown = []
     if look.viewer.tenant is None and look.viewer.may("admin"):
@@ -46,7 +68,7 @@ async def show_settings(look: Look) -> Response:
             for item in fields(Settings)
         ]
     keys = await look.queue.store.list_api_keys() if shown else []
-    return look.render("settings.html", settings=shown, keys=keys)
+    return look.render("settings.html", settings=shown, keys=keys, roles=ROLES, made=made)
 
 
 def _shown(settings: Settings, name: str, is_open: bool) -> str:

@@ -89,6 +89,7 @@ ROUTES: Final = [
     _get("/ui/schedules", admin.show_schedules),
     _post("/ui/schedules", admin.change_schedule),
     _get("/ui/settings", admin.show_settings),
+    _post("/ui/settings", admin.change_keys),
     _get("/ui/events", live.follow),
     _post("/ui/logout", log_out),
     Route("/ui/login", show_login, methods=["GET"], include_in_schema=False),
