@@ -320,7 +320,7 @@ class Model:
         for job in late:
             job.crashes += 1
             job.token = None
-            if job.crashes >= job.max_crashes and job.stop_as is None:
+            if job.crashes >= job.max_crashes and job.stop_as != S.CANCELLED:
                 self._end(job, S.FAILED)
             else:
                 job.run_at = self.now

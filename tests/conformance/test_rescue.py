@@ -175,6 +175,18 @@ async def test_rescued_job_told_to_pause_is_paused(store: Store, clock: FakeCloc
     assert (again.id, again.crashes, again.stop_as) == (job.id, 1, None)
 
 
+async def test_last_crash_of_a_job_told_to_pause_fails_it(store: Store, clock: FakeClock) -> None:
+    """To be resumed and crash once more would be one crash more than it may have."""
+    job = await add_and_claim(store, max_crashes=1)
+    await store.pause_jobs([job.id])
+    clock.advance(61)
+    [change] = await store.rescue_jobs()
+    found = await get(store, job.id)
+
+    assert change == Change(job.id, JobState.ACTIVE, JobState.FAILED)
+    assert (found.state, found.crashes, found.stop_as) == (JobState.FAILED, 1, None)
+
+
 async def test_rescue_while_the_worker_finishes_has_one_winner(
     store: Store, open_another, clock: FakeClock
 ) -> None:

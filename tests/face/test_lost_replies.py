@@ -7,7 +7,8 @@ import pytest
 from tests.conformance.conftest import run_sql
 from tests.faults import FaultyStore
 from windrow import NewJob, Queue
-from windrow.errors import StoreConflict, StoreUnavailable
+from windrow.clock import FakeClock
+from windrow.errors import LeaseLost, StoreConflict, StoreUnavailable
 from windrow.queue import queue as queue_module
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
@@ -73,3 +74,26 @@ async def test_completing_again_never_completes_without_the_jobs_transaction(
     left = await queue.get(job.id)
     assert left.state is (JobState.COMPLETED if is_committed else JobState.READY)
     assert len(run_sql("select note from effect")) == int(is_committed)
+
+
+async def test_completing_again_what_another_run_has_completed_is_refused(
+    store: Store, clock: FakeClock
+) -> None:
+    """The completion of the other run, without what this one wrote, must not be taken for it."""
+    faulty = FaultyStore(store)
+    queue = Queue(faulty)
+    made = await queue.enqueue("work")
+    late = await queue.claim(seconds=10)
+    [job] = late.jobs
+    await job.tx.execute("select 1")
+    faulty.fail_before("finish_jobs")
+    with pytest.raises(StoreUnavailable):
+        await late.complete(job)
+    clock.advance(11)
+    other = await queue.claim()
+    await other.complete(*other.jobs)
+
+    with pytest.raises(LeaseLost):
+        await late.complete(job)
+
+    assert (await queue.get(made.id)).state is JobState.COMPLETED

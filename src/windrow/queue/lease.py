@@ -94,8 +94,10 @@ class Lease:
         """Completing again a job whose transaction could not be committed would complete it
         without what was written there. So it is handed back; if the commit had arrived after all
         and only its reply was lost, the store recognises that the job has ended."""
-        await self._store.finish_jobs([to_finish(job, Snooze(0), self._limits)])
+        finished = await self._store.finish_jobs([to_finish(job, Snooze(0), self._limits)])
         self._open.pop(job.id, None)
+        if finished.lost:
+            raise LeaseLost(*finished.lost)
         states = await self._store.get_states([job.id])
         if states.get(job.id) not in (JobState.COMPLETED, JobState.WAITING):
             raise StoreConflict(

@@ -240,8 +240,8 @@ class JobStore(Protocol):
 
     async def rescue_jobs(self, limit: int = 1000) -> list[Change]:
         """Jobs of expired leases: a crash is counted and written to the history, then `ready`
-        again, due from now on, or `failed` when crashes reach max_crashes, or where `stop_as` says.
-        Leases with no job left are removed."""
+        again, due from now on, or where `stop_as` says; but `failed` when crashes reach
+        max_crashes, unless it is to be cancelled. Leases with no job left are removed."""
         ...
 
 

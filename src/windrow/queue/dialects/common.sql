@@ -674,7 +674,7 @@ BEGIN
     PERFORM windrow_dialect.note_error(
         job_id, 'crash', format('the lease ran out (worker %s)', coalesce(holder, 'unknown')));
     UPDATE windrow.job_live SET crashes = crashed WHERE id = job_id;
-    IF crashed >= job.max_crashes AND job.stop_as IS NULL THEN
+    IF crashed >= job.max_crashes AND job.stop_as IS DISTINCT FROM 'cancelled' THEN
         PERFORM windrow_dialect.finish_job(
             job_id, 'failed', format('crashed %s times: the lease ran out', crashed),
             is_noted => false);

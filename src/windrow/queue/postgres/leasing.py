@@ -109,8 +109,8 @@ def _merged(reports: Sequence[ProgressReport]) -> list[ProgressReport]:
 
 
 def _is_exhausted(run: Row) -> bool:
-    """Whether the job failed by this crash: it was not asked to end or to pause instead."""
-    return bool(run["is_exhausted"]) and run["stop_as"] is None
+    """Whether the job failed by this crash: it was not asked to end instead."""
+    return bool(run["is_exhausted"]) and run["stop_as"] != JobState.CANCELLED
 
 
 def _after(run: Row) -> JobState:

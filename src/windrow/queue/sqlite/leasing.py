@@ -114,7 +114,7 @@ def _rescue(work: Work, job: LiveJob, follower: str | None) -> JobState:
     if job.stop_as == "cancelled":
         stop(work, job)
         return JobState.CANCELLED
-    if job.stop_as is None and crashes >= job.max_crashes:
+    if crashes >= job.max_crashes:
         leave(work, [job], JobState.FAILED, f"crashed {crashes} times: the lease ran out")
         return JobState.FAILED
     if follower is not None:

@@ -32,21 +32,20 @@ run AS MATERIALIZED (
            OFFSET 0) AS follower ON true
      WHERE NOT :returns_only::boolean
         OR (follower.id IS NULL
-            AND CASE job.stop_as WHEN 'paused' THEN true
-                                 WHEN 'cancelled' THEN false
-                                 ELSE NOT job.is_exhausted END)
+            AND job.stop_as IS DISTINCT FROM 'cancelled'
+            AND NOT job.is_exhausted)
      LIMIT :limit::integer
 ),
 rescued AS (
     UPDATE windrow.job_live AS job
        SET state = CASE WHEN run.follower_id IS NOT NULL THEN 'active'
                         WHEN run.stop_as = 'cancelled' THEN 'active'
-                        WHEN run.stop_as = 'paused' THEN 'paused'
                         WHEN run.is_exhausted THEN 'active'
+                        WHEN run.stop_as = 'paused' THEN 'paused'
                         WHEN job.limit_keys IS NOT NULL THEN 'held'
                         ELSE 'ready' END,
            run_at = CASE WHEN run.follower_id IS NOT NULL OR run.stop_as = 'cancelled'
-                           OR (run.is_exhausted AND run.stop_as IS DISTINCT FROM 'paused')
+                           OR run.is_exhausted
                          THEN job.run_at
                          ELSE coalesce(:now::timestamptz, statement_timestamp()) END,
            crashes = run.crashes,
