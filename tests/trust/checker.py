@@ -143,7 +143,7 @@ def bounded_attempts(past: Past) -> Iterator[Finding]:
             used, most = getattr(final, word), getattr(final, f"max_{word}")
             if used is not None and most is not None and used > most:
                 yield life.id, f"job {life.id} used {used} {word} of at most {most}"
-        if life.is_retried or final.attempts is None:
+        if life.is_retried or life.key in past.replaced or final.attempts is None:
             continue
         failed = sum(run.accepted in USES_ATTEMPT for run in life.runs)
         if failed > final.attempts:
@@ -204,6 +204,7 @@ def order_kept(past: Past) -> Iterator[Finding]:
     }
     for life, run in firsts:
         yield from _overtook(past, lines[life.queue], life, run)
+    yield from _mixed_up(past, firsts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +256,20 @@ def _overtook(past: Past, lines: Mapping[int, Line], life: Life, run: Run) -> It
             return
 
 
+def _mixed_up(past: Past, firsts: Sequence[tuple[Life, Run]]) -> Iterator[Finding]:
+    """Jobs that one claim gave in the wrong order."""
+    in_order = sorted(firsts, key=lambda one: one[1].claimed or 0)
+    for (life, run), (other, later) in pairwise(in_order):
+        asked = past.before[run.claimed or 0]
+        is_one_claim = run.by == later.by and asked == past.before[later.claimed or 0]
+        if not is_one_claim or life.queue != other.queue or (other.enqueued or 0) > asked:
+            continue
+        came_first = life.offered is not None and (other.enqueued or 0) < life.offered
+        own, others = life.priority or 0, other.priority or 0
+        if others > own or (others == own and came_first):
+            yield life.id, f"one claim gave job {life.id} before {other.id}, which was the better"
+
+
 def unique_holds(past: Past) -> Iterator[Finding]:
     """One live job of a unique key, and at most one that follows it."""
     keys: dict[str, list[Life]] = defaultdict(list)
@@ -279,9 +294,10 @@ def unique_holds(past: Past) -> Iterator[Finding]:
 def _lived_at_once(key: str, lives: Sequence[Life]) -> Iterator[Finding]:
     changes: list[tuple[int, int, Life]] = []
     for life in lives:
-        ends = [run.span[1] for run in life.runs if run.span]
-        if life.enqueued is not None and ends and not life.is_retried and not life.follows:
-            changes += [(life.enqueued, 1, life), (max(ends), -1, life)]
+        end = max((run.span[1] for run in life.runs if run.span), default=-1)
+        if life.is_retried or life.follows or life.enqueued is None or end < life.enqueued:
+            continue  # it was over before its producer heard of it
+        changes += [(life.enqueued, 1, life), (end, -1, life)]
     alive: list[Life] = []
     for _, change, life in sorted(changes, key=lambda one: one[0]):
         if change < 0:

@@ -64,7 +64,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     )
     limits: tuple[str, ...] = ()
     slot: str | None = None
-    note: str | None = None
+    note: str | None = None  # of `offered` and `enqueued`: what a taken unique key means
     # Of `final` alone.
     state: str | None = None
     attempts: int | None = None

@@ -10,6 +10,8 @@ from tests.trust.history import Entry
 
 STORED: Final = frozenset({None, "inserted", "replaced"})  # outcomes of an insert that stored it
 
+REPLACING: Final = frozenset({"replace", "follow"})  # what waits under the key
+
 
 @dataclass(slots=True)
 class Run:
@@ -84,11 +86,16 @@ class Past:
         self.entries = entries
         self.limits = limits
         self.lives: dict[str, Life] = {}
-        self.before: list[int] = []  # the place of the entry that the same writer wrote before
+        # The place of the entry that the same writer wrote before, claims of one batch aside: when
+        # it wrote that, it had not asked for what it tells here.
+        self.before: list[int] = []
+        # Keys of which somebody wanted to replace a job, which then begins to count anew.
+        self.replaced = {one.key for one in entries if one.note in REPLACING} - {None}
         last: dict[str, int] = {}
         for place, entry in enumerate(entries):
             self.before.append(last.get(entry.by, -1))
-            last[entry.by] = place
+            if entry.what != "claimed":
+                last[entry.by] = place
             if entry.job:
                 life = self.lives.setdefault(entry.job, Life(entry.job))
                 _note(life, entry, place)

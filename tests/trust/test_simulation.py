@@ -1,0 +1,104 @@
+"""Simulated runs of the queue keep every promise, and a queue that does not is found out."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.trust import mutants
+from tests.trust.simulation import Desk, PostgresDesk, open_desk, replay_command
+
+SEEDS = 200
+MORE_SEEDS = 4000
+POSTGRES_SEEDS = 80
+PARTS = 4  # of those, so that several processes share them
+
+
+@pytest.fixture(scope="module")
+def desk() -> Iterator[Desk]:
+    with open_desk("sqlite") as desk:
+        yield desk
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, logger="windrow")
+
+
+def test_every_promise_holds_wherever_somebody_is_killed_and_whatever_is_lost(desk: Desk) -> None:
+    met = held(desk, range(1, 1 + SEEDS))
+
+    for verb in ("insert_jobs", "claim_jobs", "finish_jobs", "promote_jobs", "rescue_jobs"):
+        for place in ("before", "after"):
+            assert met[f"killed {place} {verb}"] > 0
+    assert met["faults"] > SEEDS
+    assert met["jumps"] > SEEDS
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_promise_holds_for_thousands_of_seeds(desk: Desk, part: int) -> None:
+    held(desk, range(1 + SEEDS + part, 1 + SEEDS + MORE_SEEDS, PARTS))
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_promise_holds_on_postgres(
+    make_database: Callable[[str], str], postgres_template: str, part: int
+) -> None:
+    desk = PostgresDesk(make_database(postgres_template))
+
+    held(desk, range(1 + part, 1 + POSTGRES_SEEDS, PARTS))
+
+
+def test_the_same_seed_gives_the_same_run(desk: Desk) -> None:
+    first, again = (desk.simulate(17, trace=True) for _ in range(2))
+
+    assert first.trace == again.trace
+    assert first.counts == again.counts
+    assert desk.simulate(18, trace=True).trace != first.trace
+
+
+@pytest.mark.parametrize(
+    ("mutant", "promise"),
+    [
+        (mutants.IgnoresTokens, "stale_token_refused"),
+        (mutants.AcceptsAll, "one_accepted_completion"),
+        (mutants.CompletesTwice, "one_final_state"),
+        (mutants.LosesInserts, "nothing_lost"),
+        (mutants.ExceedsLimits, "limits_hold"),
+        (mutants.ForgetsKeys, "unique_holds"),
+        (mutants.DropsRows, "effects_once"),
+        (mutants.TurnsTheLine, "order_kept"),
+        (mutants.NeverRescues, "one_final_state"),
+        (mutants.FinishesGroupsTwice, "groups_finish_once"),
+        (mutants.SkipsSlots, "schedules_fire_once"),
+    ],
+    ids=lambda given: getattr(given, "__name__", given),
+)
+def test_a_store_that_breaks_a_promise_is_found_out(
+    desk: Desk, mutant: type[mutants.Mutant], promise: str
+) -> None:
+    """Within a number of seeds that the normal run has several times over."""
+    found = next((seed for seed in range(1, 101) if breaks(desk, seed, mutant, promise)), None)
+
+    assert found is not None, f"a hundred seeds did not find that {promise} is broken"
+
+
+def breaks(desk: Desk, seed: int, mutant: type[mutants.Mutant], promise: str) -> bool:
+    report = desk.simulate(seed, wrap=mutant)
+    return promise in {violation.promise for violation in report.violations}
+
+
+def held(desk: Desk, seeds: range) -> Counter[str]:
+    """What all of these met. The first that broke a promise is told with the command that shows it
+    again."""
+    met: Counter[str] = Counter()
+    for seed in seeds:
+        report = desk.simulate(seed)
+        assert report.violations == [], f"{report.words}\n{replay_command(seed, desk.name)}"
+        met += report.counts
+    return met
