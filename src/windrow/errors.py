@@ -81,6 +81,7 @@ class WindrowError(Exception):
 
     transient: bool = False
     retry_after: float | None = None
+    hint: str = ""  # what helps, for a person; empty: the message says so itself
 
     def __init__(self, message: str | None = None) -> None:
         # An error of somebody's own may have no docstring: then it is its parent's.
@@ -110,6 +111,10 @@ class RateLimited(WindrowError):
     `key` is the limit key of that service, and `retry_after` the seconds it asked for, if it did.
     """
 
+    hint = (
+        "wait as long as it asks for, or set a limit for its key: `windrow limits set KEY "
+        "--per-second N`"
+    )
     transient = True
 
     def __init__(self, key: str, retry_after: float | None = None) -> None:
@@ -126,10 +131,13 @@ class SearchError(WindrowError):
 class InvalidSearch(SearchError):
     """What is asked for is not valid."""
 
+    hint = "`windrow search --help` lists what can be asked for"
+
 
 class IndexUnavailable(SearchError):
     """The index cannot be opened or does not answer."""
 
+    hint = "look whether the index is reachable and not open elsewhere: `windrow doctor`"
     transient = True
 
 
@@ -142,6 +150,8 @@ class DeliveryFailed(WindrowError):
 
     Only the origin of its address is told: the rest may be a secret.
     """
+
+    hint = "see whether its receiver answers, then send it after all: `windrow jobs retry ID`"
 
     def __init__(
         self, origin: str, why: str, *, transient: bool, retry_after: float | None = None
@@ -169,6 +179,8 @@ class IngestError(WindrowError):
 class FetchError(IngestError):
     """A resource could not be fetched."""
 
+    hint = "see whether the address opens elsewhere"
+
     def __init__(self, code: str, url: str, why: str, *, transient: bool | None = None) -> None:
         self.url = url
         if transient is not None:
@@ -179,6 +191,7 @@ class FetchError(IngestError):
 class FetchTimeout(FetchError):
     """A resource took too long."""
 
+    hint = "give it more time: `--timeout 60s`, or `timeout` in the request"
     transient = True
 
     def __init__(self, url: str, why: str) -> None:
@@ -188,12 +201,16 @@ class FetchTimeout(FetchError):
 class Blocked(FetchError):
     """This may not be fetched from here, so nothing was sent."""
 
+    hint = "allow the address with the setting allow_hosts, if it is one of yours"
+
     def __init__(self, url: str, why: str, *, code: str = "SCRAPE_FORBIDDEN_TARGET") -> None:
         super().__init__(code, url, why)
 
 
 class ResourceGone(FetchError):
     """The resource is not there any more."""
+
+    hint = "nothing is to be had there any more: take it out of what is asked for"
 
     def __init__(self, url: str, status: int) -> None:
         self.status = status
@@ -215,6 +232,7 @@ class ScrapeFailed(IngestError):
 class InvalidOptions(IngestError):
     """The options are not valid, so nothing was fetched."""
 
+    hint = "`--help` of the command, or the reference of the endpoint, lists the options"
     code = "BAD_REQUEST"
 
 
@@ -234,6 +252,10 @@ class BrowserMissing(IngestError):
 class BrowserCrashed(IngestError):
     """The browser ended before the page was done."""
 
+    hint = (
+        "it is tried again; if it stays so, give the machine more memory or ask for less of "
+        "the page"
+    )
     code = "SCRAPE_BROWSER_CRASHED"
     transient = True
 
@@ -245,6 +267,7 @@ class ProviderError(IngestError):
     at all.
     """
 
+    hint = "look at the provider's status and at the key in the settings"
     code = "PROVIDER_ERROR"
 
     def __init__(
@@ -268,6 +291,9 @@ class ProviderError(IngestError):
 class EnrichError(IngestError):
     """A language model did not answer, or not as it was asked to."""
 
+    hint = (
+        "look at llm_url, llm_key and llm_model in the settings, and whether the endpoint answers"
+    )
     code = "SCRAPE_LLM_ERROR"
 
     def __init__(
@@ -285,6 +311,7 @@ class EnrichError(IngestError):
 class SourceNotFound(IngestError):
     """There is no such source."""
 
+    hint = "`windrow sources list` shows what there is"
     code = "SOURCE_NOT_FOUND"
 
     def __init__(self, named: str, why: str = "there is none") -> None:
@@ -295,6 +322,7 @@ class SourceNotFound(IngestError):
 class DocumentNotFound(IngestError):
     """There is no such document, or nothing of it to be read."""
 
+    hint = "`windrow sources show SOURCE` counts what there is; it may have been removed since"
     code = "DOCUMENT_NOT_FOUND"
 
     def __init__(self, named: str, why: str = "there is none") -> None:
@@ -305,6 +333,7 @@ class DocumentNotFound(IngestError):
 class VideoNotFound(IngestError):
     """There is no such video."""
 
+    hint = "`windrow video list` shows what there is"
     code = "VIDEO_NOT_FOUND"
 
     def __init__(self, id: str) -> None:
@@ -315,6 +344,7 @@ class VideoNotFound(IngestError):
 class FileGone(IngestError):
     """There is no such file or folder, or not any more."""
 
+    hint = "see whether the path is right and still there"
     code = "FILE_GONE"
 
     def __init__(self, path: str) -> None:
@@ -325,6 +355,7 @@ class FileGone(IngestError):
 class FileRefused(IngestError):
     """A file or folder may not be read."""
 
+    hint = "see who may read it, and whether a link or a size is in the way"
     code = "FILE_REFUSED"
 
     def __init__(self, path: str, why: str) -> None:
@@ -335,12 +366,14 @@ class FileRefused(IngestError):
 class ModelMissing(IngestError):
     """Only a language model could do this, and none is set."""
 
+    hint = "set llm_url, llm_key and llm_model"
     code = "MODEL_NOT_CONFIGURED"
 
 
 class UnsupportedFormat(IngestError):
     """There is no text to be had from this kind of file."""
 
+    hint = "save it as text, HTML, PDF or an office format"
     code = "SCRAPE_UNSUPPORTED_FILE_ERROR"
 
     def __init__(self, content_type: str, why: str = "") -> None:
@@ -351,6 +384,7 @@ class UnsupportedFormat(IngestError):
 class ConversionError(IngestError):
     """The file cannot be read as what it says it is."""
 
+    hint = "open the file and save it anew; one with a password has to be opened first"
     code = "SCRAPE_CONVERSION_ERROR"
 
     def __init__(self, content_type: str, why: str, *, code: str | None = None) -> None:
@@ -361,10 +395,13 @@ class ConversionError(IngestError):
 class EmbeddingError(WindrowError):
     """Texts could not be turned into vectors."""
 
+    hint = "look at embed_url, embed_key and embed_model in the settings"
+
 
 class EmbedderUnavailable(EmbeddingError):
     """The embedder does not answer."""
 
+    hint = "see whether the endpoint of embed_url answers; the texts wait meanwhile"
     transient = True
 
 
@@ -373,6 +410,8 @@ class EmbeddingRefused(EmbeddingError):
 
     `items` are their places among the texts that were handed in; the others are not to blame.
     """
+
+    hint = "see what is special about these texts; the others are found all the same"
 
     def __init__(self, items: Sequence[int], why: str) -> None:
         self.items = tuple(items)
@@ -387,21 +426,31 @@ class QueueError(WindrowError):
 class InvalidJob(QueueError):
     """The job is not valid, so nothing was written."""
 
+    hint = "nothing was written: change what the message names, and ask again"
+
 
 class PayloadTooLarge(InvalidJob):
     """The payload is larger than the limit."""
+
+    hint = "put the data elsewhere and its address into the payload, or raise max_payload_bytes"
 
 
 class ResultTooLarge(InvalidJob):
     """The result is larger than the limit."""
 
+    hint = "put the data elsewhere and its address into the result, or raise max_result_bytes"
+
 
 class InvalidSchedule(InvalidJob):
     """The schedule is not valid, so nothing was written."""
 
+    hint = "nothing was written: change what the message names, and ask again"
+
 
 class QuotaExceeded(WindrowError):
     """A tenant has used what it may use in this period, or would with this."""
+
+    hint = "wait for the next period, or give the tenant more: `windrow keys quota TENANT CREDITS`"
 
     def __init__(self, left: int, wanted: int, until: datetime) -> None:
         self.left = left
@@ -416,6 +465,10 @@ class QuotaExceeded(WindrowError):
 class QueueFull(QueueError):
     """The queue has as many waiting jobs as it takes, so nothing was written."""
 
+    hint = (
+        "wait until workers have made room, or raise the bound: `windrow queues set QUEUE "
+        "--max-depth N`"
+    )
     transient = True
 
     def __init__(self, queue: str, depth: int, max_depth: int, *, may_wait: bool = False) -> None:
@@ -431,6 +484,8 @@ class QueueFull(QueueError):
 class JobNotFound(QueueError):
     """There is no such job."""
 
+    hint = "`windrow jobs list` shows what there is; finished jobs are removed after a while"
+
     def __init__(self, *ids: str) -> None:
         self.ids = ids
         super().__init__(f"no such job: {_shorten(ids)}")
@@ -438,6 +493,8 @@ class JobNotFound(QueueError):
 
 class JobRacedOut(QueueError):
     """Job raced out while waiting for it"""
+
+    hint = "it was removed or moved while it was waited for: keep jobs longer, with `retention`"
 
     def __init__(self, *ids: str) -> None:
         self.ids = ids
@@ -447,6 +504,7 @@ class JobRacedOut(QueueError):
 class WaitTimeout(QueueError):
     """The job had not ended when the time was up."""
 
+    hint = "it goes on without you; `windrow doctor --job ID` says what it waits for"
     transient = True
 
     def __init__(self, *ids: str) -> None:
@@ -457,6 +515,8 @@ class WaitTimeout(QueueError):
 class DuplicateJob(QueueError):
     """A job with this unique key is already there."""
 
+    hint = "take the job that there is, or say with `on_conflict` what is to happen"
+
     def __init__(self, unique: str, existing: str) -> None:
         self.unique = unique
         self.existing = existing
@@ -465,6 +525,8 @@ class DuplicateJob(QueueError):
 
 class IllegalTransition(QueueError):
     """The job's state does not allow this."""
+
+    hint = "`windrow jobs show ID` says what can be done with it now"
 
     def __init__(self, job_id: str, state: str, wanted: str) -> None:
         self.job_id = job_id
@@ -476,6 +538,8 @@ class IllegalTransition(QueueError):
 class LeaseLost(QueueError):
     """The lease is no longer ours, so nothing was changed."""
 
+    hint = "somebody else has the job now: stop, and leave it to them"
+
     def __init__(self, *job_ids: str) -> None:
         self.job_ids = job_ids
         super().__init__(f"lease lost, nothing was changed: {_shorten(job_ids)}")
@@ -484,9 +548,13 @@ class LeaseLost(QueueError):
 class NotPermitted(QueueError):
     """This belongs to another tenant, or to all of them, so nothing was changed."""
 
+    hint = "ask with a key of that tenant, or of all tenants"
+
 
 class PayloadMismatch(QueueError):
     """The payload does not fit what the handler takes."""
+
+    hint = "change the payload (`windrow jobs edit ID`) or what the handler takes"
 
     def __init__(self, kind: str, wanted: str, why: str) -> None:
         self.kind = kind
@@ -497,6 +565,7 @@ class PayloadMismatch(QueueError):
 class HandlerTimeout(QueueError):
     """The handler ran longer than it may."""
 
+    hint = "give the handler more time (`timeout=`), or make less work of one job"
     transient = True
 
     def __init__(self, seconds: float) -> None:
@@ -507,6 +576,7 @@ class HandlerTimeout(QueueError):
 class ProcessDied(QueueError):
     """The process of a handler ended without an answer."""
 
+    hint = "look for what ended it: memory, a signal, a library in C"
     transient = True
 
     def __init__(self, exit_code: int | None) -> None:
@@ -519,6 +589,8 @@ class ProcessDied(QueueError):
 class GroupNotFound(QueueError):
     """There is no such group."""
 
+    hint = "`windrow groups list` shows what there is; ended groups are removed after a while"
+
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         super().__init__(f"no such group: {group_id}")
@@ -526,6 +598,8 @@ class GroupNotFound(QueueError):
 
 class GroupEnded(QueueError):
     """The group has ended and takes no more jobs."""
+
+    hint = "make another group, or one that is kept open with `hold=True`"
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -535,6 +609,8 @@ class GroupEnded(QueueError):
 class ScheduleNotFound(QueueError):
     """There is no such schedule."""
 
+    hint = "`windrow schedules list` shows what there is"
+
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"no such schedule: {name}")
@@ -543,9 +619,13 @@ class ScheduleNotFound(QueueError):
 class InvalidCursor(QueueError):
     """This is no place in the stream of events."""
 
+    hint = "a cursor is what an event came with; 0 is the oldest that is kept"
+
 
 class EventsPruned(QueueError):
     """Events after this cursor have been removed already."""
+
+    hint = "go on from the cursor that is named, and look at the jobs for what was missed"
 
     def __init__(self, cursor: str, oldest: str) -> None:
         self.cursor = cursor
@@ -558,6 +638,7 @@ class EventsPruned(QueueError):
 class ArchiveFailed(QueueError):
     """The archive cannot be written, so nothing was removed."""
 
+    hint = "make room in archive_dir, or let it be written to; jobs stay until then"
     transient = True
 
 
@@ -568,27 +649,34 @@ class StoreError(QueueError):
 class StoreUnavailable(StoreError):
     """The database cannot be reached."""
 
+    hint = "see whether the database runs and WINDROW_DATABASE_URL leads there"
     transient = True
 
 
 class StoreConflict(StoreError):
     """Another transaction got in the way; try again."""
 
+    hint = "ask again: workers do so by themselves"
     transient = True
 
 
 class StoreFull(StoreError):
     """The database's disk is full."""
 
+    hint = "make room on the database's disk; nothing was lost that was acknowledged"
     transient = True
 
 
 class StoreReadOnly(StoreError):
     """The database can only be read."""
 
+    hint = "see whether this is a standby, or a file that may only be read"
+
 
 class NotAllowed(StoreError):
     """The database does not let this role, or this tenant, do that."""
+
+    hint = "give the role what it needs: `windrow db rls status`"
 
 
 class Unsupported(StoreError):

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import Windrow
 from windrow import NewJob, Queue
+from windrow.errors import JobNotFound
 from windrow.queue.job import Job
 
 
@@ -54,10 +55,13 @@ def test_jobs_show_tells_everything_of_a_job(windrow: Windrow, failed: Job) -> N
     assert [line["type"] for line in shown["errors"]] == ["ValueError"]
 
 
-def test_a_job_that_is_not_there_is_one_line_and_exit_code_1(windrow: Windrow) -> None:
+def test_a_job_that_is_not_there_is_one_line_a_hint_and_exit_code_1(windrow: Windrow) -> None:
     printed = windrow("jobs", "show", "0190a0b0-0000-7000-8000-000000000000")
     assert printed.returncode == 1
-    assert printed.stderr == "error: no such job: 0190a0b0-0000-7000-8000-000000000000\n"
+    assert printed.stderr.splitlines() == [
+        "error: no such job: 0190a0b0-0000-7000-8000-000000000000",
+        f"hint: {JobNotFound.hint}",
+    ]
 
 
 def test_db_status_counts_the_queues(windrow: Windrow, failed: Job) -> None:

@@ -45,7 +45,7 @@ def test_named_jobs_are_retried_at_once(
     ]
     refused = windrow("jobs", "retry", first)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == f"error: job {first} is ready; it cannot be ready\n"
+    assert refused.stderr.splitlines()[0] == f"error: job {first} is ready; it cannot be ready"
 
 
 def test_retry_of_many_shows_what_it_would_do_until_yes(
@@ -107,7 +107,8 @@ def test_job_is_named_by_the_beginning_of_its_id(
     assert "is the beginning of several ids" in several.stderr
     for unknown in ("ffffffff", "00000000-0000-7", wanted[:7], "nobody", "", UNKNOWN_ID):
         missing = windrow("jobs", "show", unknown)
-        assert (missing.returncode, missing.stderr) == (1, f"error: no such job: {unknown}\n")
+        assert missing.returncode == 1
+        assert missing.stderr.startswith(f"error: no such job: {unknown}\n")
 
 
 def test_failed_jobs_are_counted_by_their_error(
@@ -220,7 +221,7 @@ def test_edit_of_a_running_job_is_refused(windrow: Windrow, store_url: str) -> N
         queue.claim()
     refused = windrow("jobs", "edit", job.id, "--priority", "1")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == f"error: job {job.id} is active; it cannot be edited\n"
+    assert refused.stderr.splitlines()[0] == f"error: job {job.id} is active; it cannot be edited"
 
 
 def test_wait_is_over_when_all_have_completed(read: Read, store_url: str) -> None:

@@ -103,7 +103,7 @@ def show(
 def list_(
     org: OrgOption = None,
     status: Annotated[str | None, typer.Option(help="Only these: done, failed, …")] = None,
-    limit: Annotated[int, typer.Option(min=1)] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="How many at the most.")] = 50,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -29,7 +29,7 @@ TenantOption = Annotated[str | None, typer.Option(help="Whose it is. Default: no
 
 @app.command()
 def add(
-    name: str,
+    name: Annotated[str, typer.Argument(help="What it is called.")],
     origin: Annotated[str, typer.Option(help="Where it is sent to, as https://docs.example.")],
     header: Annotated[list[str] | None, typer.Option(help="The name of a header.")] = None,
     cookie: Annotated[list[str] | None, typer.Option(help="The name of a cookie.")] = None,
@@ -80,7 +80,7 @@ def list_(
 
 @app.command()
 def remove(
-    name: str,
+    name: Annotated[str, typer.Argument(help="What it is called.")],
     tenant: TenantOption = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,

@@ -53,6 +53,7 @@ from windrow.services.jobs import (
 app = typer.Typer(help="List, show, retry, edit, cancel and clean up jobs.", no_args_is_help=True)
 
 Ids = Annotated[list[str] | None, typer.Argument(help="Whole ids, or beginnings of them.")]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="Its id, or how that begins.")]
 QueueFilter = Annotated[str | None, typer.Option(help="Only this queue.")]
 KindFilter = Annotated[str | None, typer.Option(help="Only this kind.")]
 StateFilter = Annotated[list[str] | None, typer.Option(help="Only these states.")]
@@ -96,7 +97,7 @@ def list_(
 
 
 @app.command()
-def show(job_id: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+def show(job_id: JobId, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Show one job: why it is not running, payload, result, progress and every error it had."""
     job, why = ask(explain_job, database, job_id)
     fields = job_fields(job)
@@ -186,7 +187,7 @@ def cancel(
 
 @app.command()
 def edit(
-    job_id: str,
+    job_id: JobId,
     payload: Annotated[
         str | None, typer.Option(metavar="JSON", help="The new payload; @FILE, or - for stdin.")
     ] = None,

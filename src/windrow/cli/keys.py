@@ -13,12 +13,14 @@ from windrow.services.quotas import list_quotas, set_quota
 
 PerOption = Annotated[str, typer.Option("--per", help="day or month, by UTC.")]
 
+KeyName = Annotated[str, typer.Argument(help="What the key is called.")]
+
 app = typer.Typer(help="Make, list and revoke keys of the HTTP API.", no_args_is_help=True)
 
 
 @app.command()
 def create(
-    name: str,
+    name: KeyName,
     tenant: Annotated[str | None, typer.Option(help="Whose it is. Default: all tenants.")] = None,
     role: Annotated[str, typer.Option(help="read, write or admin.")] = "write",
     quota: Annotated[
@@ -69,7 +71,7 @@ def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
 
 @app.command()
 def quota(
-    tenant: str,
+    tenant: Annotated[str, typer.Argument(help="Whose quota it is.")],
     credits: Annotated[int | None, typer.Argument(help="How many in each period.")] = None,
     per: PerOption = "month",
     is_lifted: Annotated[bool, typer.Option("--none", help="As many as it likes.")] = False,
@@ -91,7 +93,7 @@ def quota(
 
 
 @app.command()
-def revoke(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+def revoke(name: KeyName, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Let a key count no longer; servers that run notice within seconds."""
     was_there = ask(revoke_key, database, name)
     if as_json:

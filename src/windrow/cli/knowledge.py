@@ -64,7 +64,9 @@ def add(
         list[str] | None, typer.Option("--ignore", help="Of a folder: leave out, like drafts/.")
     ] = None,
     depth: Annotated[int | None, typer.Option(help="Of a folder or site: how deep.")] = None,
-    follow_symlinks: Annotated[bool, typer.Option("--follow-symlinks")] = False,
+    follow_symlinks: Annotated[
+        bool, typer.Option("--follow-symlinks", help="Of a folder: go where links lead.")
+    ] = False,
     limit: Annotated[int | None, typer.Option(help="Of a site: the most pages.")] = None,
     page: Annotated[bool, typer.Option("--page", help="Of a URL: that page alone.")] = False,
     url: Annotated[

@@ -19,6 +19,8 @@ from windrow.cli.output import (
 from windrow.queue.records import LimitInfo
 from windrow.services.limits import list_limits, park_key, remove_limit, set_limit
 
+LimitKey = Annotated[str, typer.Argument(help="Which key.")]
+
 app = typer.Typer(help="List, set and remove limits; park a key.", no_args_is_help=True)
 
 
@@ -49,7 +51,7 @@ def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
 
 @app.command("set")
 def set_(
-    key: str,
+    key: LimitKey,
     active: Annotated[int | None, typer.Option(help="So many jobs at once.")] = None,
     per_second: Annotated[float | None, typer.Option(help="So many starts a second.")] = None,
     burst: Annotated[int | None, typer.Option(help="So many starts at once.")] = None,
@@ -67,7 +69,7 @@ def set_(
 
 
 @app.command()
-def remove(key: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+def remove(key: LimitKey, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Limit a key no longer; it is not parked any more either."""
     was_set = ask(remove_limit, database, key)
     if as_json:
@@ -78,7 +80,7 @@ def remove(key: str, database: DatabaseOption = None, as_json: JsonOption = Fals
 
 @app.command()
 def park(
-    key: str,
+    key: LimitKey,
     time: Annotated[
         float | None,
         typer.Argument(parser=parse_duration, metavar="TIME", help="As 90s, 30m, 2h."),

@@ -109,6 +109,5 @@ def main() -> None:
         if output.shows_traces():
             raise
         what = f"{type(error).__name__}: {error}".rstrip(": ")
-        sys.exit(
-            output.give_up(f"{what}\nhint: windrow --debug … shows where it came from").exit_code
-        )
+        hint = "windrow --debug … shows where it came from"
+        sys.exit(output.give_up(what, hint=hint).exit_code)

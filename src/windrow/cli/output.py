@@ -40,6 +40,7 @@ SHORT_ID = 18  # of an id: the time it was made, to a quarter of a microsecond
 # Exit codes of every command: 0, all is well; these two.
 FAILED = 1
 MISUSED = 2
+MISUSES = (ConfigError, InvalidOptions, InvalidSearch)
 
 _debugging = [False]
 
@@ -91,9 +92,9 @@ def run(
     except WindrowError as error:
         if shows_traces():
             raise
-        misuse = ConfigError | InvalidOptions | InvalidSearch
-        code = MISUSED if isinstance(error, misuse) else FAILED
-        raise give_up(str(error), code if failed is None else failed) from error
+        code = MISUSED if isinstance(error, MISUSES) else FAILED
+        code = code if failed is None else failed
+        raise give_up(str(error), code, hint=error.hint) from error
 
 
 def show_traces(is_wanted: bool) -> None:
@@ -105,9 +106,11 @@ def shows_traces() -> bool:
     return _debugging[0]
 
 
-def give_up(why: str, code: int = FAILED) -> typer.Exit:
-    """Say on stderr what is wrong; to be raised."""
+def give_up(why: str, code: int = FAILED, *, hint: str = "") -> typer.Exit:
+    """Say on stderr what is wrong, and what helps; to be raised."""
     print(f"error: {why}", file=sys.stderr)
+    if hint:
+        print(f"hint: {hint}", file=sys.stderr)
     return typer.Exit(code)
 
 

@@ -30,7 +30,7 @@ from windrow.services.queues import (
 
 app = typer.Typer(help="List, look at, pause, resume and bound queues.", no_args_is_help=True)
 
-Names = Annotated[list[str], typer.Argument(metavar="QUEUE…")]
+Names = Annotated[list[str], typer.Argument(metavar="QUEUE…", help="Which queues.")]
 
 
 @app.command("list")
@@ -45,7 +45,9 @@ def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
 
 @app.command()
 def stats(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[QUEUE…]")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[QUEUE…]", help="Default: all of them.")
+    ] = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,7 +87,7 @@ def resume(names: Names, database: DatabaseOption = None, as_json: JsonOption = 
 
 @app.command("set")
 def set_(
-    name: str,
+    name: Annotated[str, typer.Argument(metavar="QUEUE", help="Which queue.")],
     max_depth: Annotated[
         int | None, typer.Option(help="How many jobs may wait in it. Left out: any number.")
     ] = None,

@@ -31,21 +31,22 @@ from windrow.services.schedules import (
 app = typer.Typer(help="Add, list, show, pause, resume and remove schedules.", no_args_is_help=True)
 
 
-Duration = Annotated[float | None, typer.Option(parser=parse_duration, metavar="TIME")]
+Name = Annotated[str, typer.Argument(help="What the schedule is called.")]
+
+
+def _duration(help: str) -> Any:
+    return typer.Option(parser=parse_duration, metavar="TIME", help=help)
 
 
 @app.command()
 def add(
-    name: str,
-    kind: str,
+    name: Name,
+    kind: Annotated[str, typer.Argument(help="What runs its jobs.")],
     payload: Annotated[str | None, typer.Argument(help="As JSON.")] = None,
-    every: Annotated[
-        float | None,
-        typer.Option(parser=parse_duration, metavar="TIME", help="As 90s, 30m, 2h, 7d."),
-    ] = None,
+    every: Annotated[float | None, _duration("As 90s, 30m, 2h, 7d.")] = None,
     cron: Annotated[str | None, typer.Option(help="As '30 2 * * MON-FRI'.")] = None,
     timezone: Annotated[str | None, typer.Option(help="For --cron. Default: UTC.")] = None,
-    jitter: Duration = None,
+    jitter: Annotated[float | None, _duration("Up to so much after the slot.")] = None,
     catch_up: Annotated[str | None, typer.Option(help="one, all or skip.")] = None,
     queue: Annotated[str | None, typer.Option(help="Where its jobs wait.")] = None,
     priority: Annotated[int | None, typer.Option(help="Higher runs first.")] = None,
@@ -56,14 +57,14 @@ def add(
     tenant: Annotated[str | None, typer.Option(help="Who owns its jobs.")] = None,
     headers: Annotated[str | None, typer.Option(help="As a JSON object.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="May be given several times.")] = None,
-    max_attempts: Annotated[int | None, typer.Option()] = None,
-    max_crashes: Annotated[int | None, typer.Option()] = None,
-    lease: Duration = None,
-    retention: Duration = None,
+    max_attempts: Annotated[int | None, typer.Option(help="Runs that may fail.")] = None,
+    max_crashes: Annotated[int | None, typer.Option(help="Runs that may crash.")] = None,
+    lease: Annotated[float | None, _duration("How long a claim lasts.")] = None,
+    retention: Annotated[float | None, _duration("How long they are kept.")] = None,
     limit: Annotated[
         list[str] | None, typer.Option(help="A key its jobs count under; several times.")
     ] = None,
-    max_hold: Duration = None,
+    max_hold: Annotated[float | None, _duration("How long limits may hold them.")] = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -121,7 +122,7 @@ def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def show(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+def show(name: Name, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Show one schedule: when it fires, and the job it enqueues."""
     fields = schedule_fields(ask(get_schedule, database, name))
     if as_json:
@@ -137,7 +138,7 @@ def show(name: str, database: DatabaseOption = None, as_json: JsonOption = False
 
 
 @app.command()
-def pause(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+def pause(name: Name, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Fire no more slots of a schedule until it is resumed."""
     schedule = ask(pause_schedule, database, name)
     if as_json:
@@ -147,7 +148,7 @@ def pause(name: str, database: DatabaseOption = None, as_json: JsonOption = Fals
 
 
 @app.command()
-def resume(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+def resume(name: Name, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Go on with a schedule's next slot from now; those of the pause are not caught up."""
     schedule = ask(resume_schedule, database, name)
     if as_json:
@@ -157,7 +158,7 @@ def resume(name: str, database: DatabaseOption = None, as_json: JsonOption = Fal
 
 
 @app.command()
-def remove(name: str, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+def remove(name: Name, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Remove a schedule. The jobs it has enqueued stay."""
     ask(remove_schedule, database, name)
     if as_json:

@@ -29,7 +29,7 @@ MODES = ("hybrid", "semantic", "keyword", "exact")
 
 
 def search(
-    query: Annotated[list[str], typer.Argument(metavar="QUERY…")],
+    query: Annotated[list[str], typer.Argument(metavar="QUERY…", help="What is looked for.")],
     mode: Annotated[
         str,
         typer.Option(
@@ -38,7 +38,7 @@ def search(
             help="hybrid; semantic: by meaning; keyword: by words; exact: as it is written.",
         ),
     ] = "hybrid",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 10,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help="How many.")] = 10,
     collection: Annotated[
         list[str] | None, typer.Option("--collection", "-c", help="Only these.")
     ] = None,
@@ -46,8 +46,10 @@ def search(
     path: Annotated[
         str | None, typer.Option(metavar="GLOB", help="Like src/**/*.py, or https://host/docs/**.")
     ] = None,
-    language: Annotated[list[str] | None, typer.Option("--language", "-l")] = None,
-    branch: Annotated[str | None, typer.Option()] = None,
+    language: Annotated[
+        list[str] | None, typer.Option("--language", "-l", help="Only code or text in it.")
+    ] = None,
+    branch: Annotated[str | None, typer.Option(help="Only of this branch.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="All of these.")] = None,
     tenant: Annotated[str | None, typer.Option(help="Default: those of all.")] = None,
     since: Annotated[

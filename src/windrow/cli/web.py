@@ -60,7 +60,7 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show ho
 
 @takes_page_options
 def scrape(
-    urls: Annotated[list[str], typer.Argument(metavar="URL…")],
+    urls: Annotated[list[str], typer.Argument(metavar="URL…", help="The pages.")],
     out: OutOption = None,
     *,
     page: PageOptions,
@@ -218,7 +218,7 @@ def batch(
 
 
 def map_(
-    url: Annotated[str, typer.Argument(metavar="URL")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="The site.")],
     search: Annotated[str | None, typer.Option(help="Those about it first.")] = None,
     sitemap: Annotated[
         str | None, typer.Option(help="include (the default), skip or only the sitemap's.")
