@@ -23,8 +23,10 @@ class FakeClock(Clock):
         self._now = start or datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
     def now(self) -> datetime:
+        """The time it stands at."""
         return self._now
 
     def advance(self, seconds: float) -> datetime:
+        """Let so much time pass."""
         self._now += timedelta(seconds=seconds)
         return self._now

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from tests.api.test_reference import described
+from tests.reference.http import routes_of
 from windrow import Queue
 from windrow.api.app import PREFIX, create_app
 from windrow.api.firecrawl import parse as parsing
@@ -68,7 +68,7 @@ class Api:
         self.routes = [
             (method, path)
             for route in app.routes
-            for name, _ in described(route)
+            for name, _ in routes_of(route)
             for method, path in [name.split(" ", 1)]
         ]
         self._transport = httpx.ASGITransport(app, client=("192.0.2.1", 1))

@@ -13,6 +13,7 @@ from windrow.api.knowledge import bridge, contents, items, progress, rag, upload
 from windrow.api.limits import BodyLimit
 from windrow.api.queue import groups, jobs, queues, runs
 from windrow.api.rates import RateLimit
+from windrow.api.words import say_what_parameters_mean
 from windrow.queue.queue import Queue
 from windrow.services.broadcasting import Broadcast
 from windrow.services.keys import KeyRing
@@ -66,6 +67,7 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
     app.state.closing = [app.state.searching.close]  # for whoever serves it, at the end
     for router in KNOWLEDGE:
         app.include_router(router, prefix=PREFIX)
+    say_what_parameters_mean(app)
     add_error_handlers(app)
     app.add_middleware(BodyLimit)
     if origins := settings.api_cors_origins.replace(",", " ").split():

@@ -50,6 +50,7 @@ class Changing(Looking):
         return _accepted(await self.store.pause_jobs([plain_id(job_id)]), job_id, JobState.PAUSED)
 
     async def resume_job(self, job_id: str) -> Change:
+        """Let a paused job run again."""
         return _accepted(await self.store.resume_jobs([plain_id(job_id)]), job_id, "resumed")
 
     async def edit(
@@ -121,6 +122,7 @@ class Changing(Looking):
         await self.store.pause_queue(check_name(queue, "queue"))
 
     async def resume(self, queue: str) -> None:
+        """Go on with a paused queue."""
         await self.store.resume_queue(check_name(queue, "queue"))
 
     async def _in_bulk(

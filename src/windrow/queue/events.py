@@ -40,20 +40,59 @@ class EventType(StrEnum):
     GROUP_ENDED = "group.ended"
 
 
+# When it comes, the states it may name, and its details; for docs/reference/events.md.
+MEANINGS: Final[Mapping[EventType, tuple[str, str, str]]] = {
+    EventType.JOB_CREATED: (
+        "a job was enqueued, as a follow-up or by a schedule too",
+        "where it waits: `ready`, `scheduled`, `held`",
+        "",
+    ),
+    EventType.JOB_STARTED: ("a job was claimed; again for each run", "`active`", ""),
+    EventType.JOB_PROGRESS: (
+        "a run said how far it is",
+        "`active`",
+        "`percent`, `message` and the counters",
+    ),
+    EventType.JOB_FINISHED: ("a job ended", "`completed`, `failed`, `cancelled`", ""),
+    EventType.GROUP_PROGRESS: (
+        "members of a group ended; once for all that ended together",
+        "`active`",
+        "`total`, `completed`, `failed`, `cancelled`",
+    ),
+    EventType.GROUP_ENDED: (
+        "the last member of a group ended, or it was cancelled or closed",
+        "`completed`, `cancelled`",
+        "`total`, `completed`, `failed`, `cancelled`",
+    ),
+}
+FIELDS: Final[Mapping[str, str]] = {
+    "cursor": "its place in the stream: give it as `after` to go on behind this event",
+    "at": "when it happened, by the database's clock",
+    "type": "one of the types above",
+    "state": "of the job or group, by this event",
+    "job_id": "the job; none, if it happened to a group",
+    "group_id": "the group; of a job, the one it belongs to",
+    "queue": "the job's queue",
+    "kind": "the job's kind",
+    "tenant": "whose it is",
+    "details": "numbers and words, as above",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a job, or to a group (then `job_id` is None)."""
+    """Something that happened to a job, or to a group (then `job_id` is None); see FIELDS."""
 
-    cursor: str  # give it as `after` to go on behind this event
+    cursor: str
     at: datetime
     type: EventType
-    state: str  # of the job or group, by this event
+    state: str
     job_id: str | None = None
     group_id: str | None = None
     queue: str | None = None
     kind: str | None = None
     tenant: str | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)  # percent and message; counts
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Place:

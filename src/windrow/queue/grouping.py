@@ -123,6 +123,7 @@ class Grouping:
         return await self.store.pause_group(plain_id(group_id))
 
     async def resume_group(self, group_id: str) -> Group:
+        """Go on with a paused group."""
         return await self.store.resume_group(plain_id(group_id))
 
     async def cancel_group(self, group_id: str, *, reason: str = "group cancelled") -> Group:

@@ -183,6 +183,7 @@ class Job(msgspec.Struct, eq=False):
         return f"Job({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def bind_to(self, binding: Binding) -> None:
+        """Windrow's own: from here on `tx`, `step` and the rest go by this lease."""
         self._binding = binding
 
     @property
@@ -198,6 +199,7 @@ class Job(msgspec.Struct, eq=False):
 
     @property
     def has_begun_tx(self) -> bool:
+        """Whether anything was executed in `tx`."""
         return self._tx is not None and bool(self._tx.has_begun)
 
     @property
@@ -213,12 +215,14 @@ class Job(msgspec.Struct, eq=False):
 
     @property
     def payload(self) -> Any:
+        """What it was enqueued with."""
         if self._payload is msgspec.UNSET:
             self._payload = msgspec.json.decode(self.payload_json)
         return self._payload
 
     @property
     def result(self) -> Any:
+        """What it was completed with; None before."""
         if self._result is msgspec.UNSET:
             stored = self.result_json
             self._result = None if stored is None else msgspec.json.decode(stored)
@@ -226,6 +230,7 @@ class Job(msgspec.Struct, eq=False):
 
     @property
     def is_finished(self) -> bool:
+        """Whether it has ended: completed, failed or cancelled."""
         return self.state in FINAL
 
     def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -156,6 +156,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         return Queue(store, limits=self._limits, upkeep=self._upkeep, around=self._around)
 
     async def close(self) -> None:
+        """Close the connections. What was enqueued stays."""
         await self._resign()
         await self.store.close()
 

@@ -72,6 +72,7 @@ async def get_status(
 
 @router.delete("/v2/batch/scrape/{batch_id}")
 async def cancel(batch_id: UUID, caller: Writer) -> Response:
+    """Cancel what waits of a batch, tell what runs. Its documents stay."""
     return await answer_cancel(caller, BATCHES, str(batch_id))
 
 

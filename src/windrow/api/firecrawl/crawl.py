@@ -103,6 +103,7 @@ async def get_status(
 
 @router.delete("/v2/crawl/{crawl_id}")
 async def cancel(crawl_id: UUID, caller: Writer) -> Response:
+    """Cancel what waits of a crawl, tell what runs. Its documents stay."""
     return await answer_cancel(caller, CRAWLS, str(crawl_id))
 
 

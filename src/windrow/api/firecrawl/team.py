@@ -20,6 +20,7 @@ UNLIMITED: Final = MOST
 
 @router.get("/v2/team/queue-status")
 async def get_queue_status(caller: Reader) -> Response:
+    """How many pages wait and run, and how many may at once."""
     use = await get_queue_use(caller.queue, caller.tenant)
     return answer(
         {
@@ -35,6 +36,7 @@ async def get_queue_status(caller: Reader) -> Response:
 
 @router.get("/v2/concurrency-check")
 async def get_concurrency(caller: Reader) -> Response:
+    """How many pages run, and how many may at once."""
     use = await get_queue_use(caller.queue, caller.tenant)
     body = {"concurrency": use.active, "maxConcurrency": use.max_concurrency}
     return answer({"success": True, **body})
@@ -42,17 +44,20 @@ async def get_concurrency(caller: Reader) -> Response:
 
 @router.get("/v2/team/credit-usage")
 async def get_credit_usage(caller: Reader) -> Response:
+    """What is left of the tenant's quota; without one it never runs out."""
     return await _answer_usage(caller, "Credits")
 
 
 @router.get("/v2/team/token-usage")
 async def get_token_usage(caller: Reader) -> Response:
+    """The same, in the words of a client that counts tokens."""
     return await _answer_usage(caller, "Tokens")
 
 
 @router.get("/v2/team/credit-usage/historical")
 @router.get("/v2/team/token-usage/historical")
 async def get_historical_usage(caller: Reader) -> Response:
+    """Earlier periods: none are kept, so it is always empty."""
     return answer({"success": True, "periods": []})
 
 

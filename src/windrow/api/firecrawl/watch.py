@@ -33,11 +33,13 @@ BROKEN: Final = 1011
 
 @router.websocket(CRAWLS.path + "/{crawl_id}")
 async def watch_crawl(socket: WebSocket, crawl_id: str) -> None:
+    """The documents of a crawl as they come, then a message `done`."""
     await _serve(socket, CRAWLS, crawl_id)
 
 
 @router.websocket(BATCHES.path + "/{crawl_id}")
 async def watch_batch(socket: WebSocket, crawl_id: str) -> None:
+    """The documents of a batch as they come, then a message `done`."""
     await _serve(socket, BATCHES, crawl_id)
 
 

@@ -78,6 +78,7 @@ async def pause(progress_id: UUID, caller: Writer) -> Response:
 
 @router.post("/knowledge-items/resume/{progress_id}")
 async def resume(progress_id: UUID, caller: Writer) -> Response:
+    """Go on with what was paused."""
     return await _change(caller, progress_id, "resume", "Resumed")
 
 

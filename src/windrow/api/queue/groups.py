@@ -77,6 +77,7 @@ async def pause_group(group_id: UUID, caller: Writer) -> Response:
 
 @router.post("/queue/groups/{group_id}/resume")
 async def resume_group(group_id: UUID, caller: Writer) -> Response:
+    """Go on with a paused group."""
     return _answer(await caller.jobs.resume_group(str(group_id)))
 
 

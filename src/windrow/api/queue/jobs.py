@@ -139,6 +139,7 @@ async def pause_job(job_id: UUID, caller: Writer) -> Response:
 
 @router.post("/queue/jobs/{job_id}/resume")
 async def resume_job(job_id: UUID, caller: Writer) -> Response:
+    """Let a paused job run again."""
     return answer({"success": True, **show_change(await caller.jobs.resume_job(str(job_id)))})
 
 

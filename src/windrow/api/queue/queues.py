@@ -44,5 +44,6 @@ async def pause_queue(name: Name, caller: Admin) -> Response:
 
 @router.post("/queue/queues/{name}/resume")
 async def resume_queue(name: Name, caller: Admin) -> Response:
+    """Go on with a paused queue. For a key of all tenants."""
     await caller.jobs.resume(name)
     return answer({"success": True, "name": name, "is_paused": False})

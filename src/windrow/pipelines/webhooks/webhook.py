@@ -12,6 +12,13 @@ from windrow.errors import FetchError, InvalidOptions
 from windrow.ingest.fetch.target import parse_url
 
 EventName = Literal["started", "page", "completed", "failed", "cancelled"]
+MEANINGS: Final[Mapping[str, str]] = {  # for docs/reference/events.md
+    "started": "a crawl or batch begins",
+    "page": "a page of it is done, or has failed for good",
+    "completed": "all its pages have ended",
+    "failed": "it could not begin",
+    "cancelled": "it was cancelled; once, and not for each page",
+}
 
 SIGNATURE: Final = "X-Firecrawl-Signature"
 MOST_HEADERS: Final = 50

@@ -3,6 +3,7 @@
 
 CREATE SCHEMA windrow;
 
+-- Which migrations were applied, and when.
 CREATE TABLE windrow.migration (
     version integer PRIMARY KEY,
     name text NOT NULL,
@@ -19,6 +20,7 @@ CREATE TABLE windrow.migration (
 
 CREATE SEQUENCE windrow.job_seq;
 
+-- Every job: where it waits, what runs it, in which state it is, who holds its lease.
 CREATE TABLE windrow.job (
     seq bigint NOT NULL DEFAULT nextval('windrow.job_seq'),
     run_at timestamptz NOT NULL,
@@ -55,9 +57,11 @@ CREATE TABLE windrow.job (
     number bigint  -- in its queue, where a dialect counts queue by queue
 ) PARTITION BY LIST (state);
 
+-- Jobs that have not ended: the leaf that is claimed from.
 CREATE TABLE windrow.job_live PARTITION OF windrow.job
     FOR VALUES IN ('scheduled', 'held', 'paused', 'ready', 'active', 'waiting');
 
+-- Jobs that have ended.
 CREATE TABLE windrow.job_finished PARTITION OF windrow.job
     FOR VALUES IN ('completed', 'failed', 'cancelled')
     PARTITION BY LIST (leaf);
@@ -120,6 +124,7 @@ CREATE TABLE windrow.blob (
     body bytea NOT NULL
 );
 
+-- What went wrong in the runs of a job, oldest first.
 CREATE TABLE windrow.job_error (
     place bigint GENERATED ALWAYS AS IDENTITY,
     at timestamptz NOT NULL,
@@ -140,6 +145,7 @@ CREATE TABLE windrow.job_step (
     PRIMARY KEY (job_id, name)
 );
 
+-- How far a run is, as it said last.
 CREATE TABLE windrow.job_progress (
     id uuid PRIMARY KEY,
     updated_at timestamptz NOT NULL,
@@ -158,6 +164,7 @@ CREATE TABLE windrow.lease (
     job_ids uuid[] NOT NULL
 ) WITH (fillfactor = 50);
 
+-- Groups: how many of their members have ended, and how; what runs when the last one has.
 CREATE TABLE windrow.job_group (
     id uuid PRIMARY KEY,
     created_at timestamptz NOT NULL,
@@ -224,6 +231,7 @@ CREATE TABLE windrow.group_note (
     PRIMARY KEY (group_id, subject, text)
 );
 
+-- What was set for a queue: paused, bounded, how long its jobs are kept.
 CREATE TABLE windrow.queue (
     name text PRIMARY KEY,
     is_paused boolean NOT NULL,
@@ -251,6 +259,7 @@ CREATE TABLE windrow.job_limit (
 ) WITH (fillfactor = 50);
 CREATE INDEX job_limit_parked ON windrow.job_limit (key) WHERE parked_until IS NOT NULL;
 
+-- Which jobs count under a limit's key.
 CREATE TABLE windrow.job_slot (
     key text NOT NULL,
     job_id uuid NOT NULL,
@@ -365,6 +374,7 @@ CREATE UNLOGGED TABLE windrow.sleeper (
     queues text[],
     until timestamptz NOT NULL
 );
+-- Who waits for the end of a job.
 CREATE UNLOGGED TABLE windrow.waiter (
     queue text NOT NULL,
     job_id uuid NOT NULL,
@@ -455,6 +465,7 @@ CREATE TABLE windrow.copy_outbox (
 );
 CREATE INDEX copy_outbox_parcel ON windrow.copy_outbox (parcel, number);
 
+-- What came from another database: receipts of parcels.
 CREATE TABLE windrow.copy_inbox (
     parcel uuid PRIMARY KEY,
     received_at timestamptz NOT NULL,
@@ -496,6 +507,7 @@ CREATE FUNCTION windrow.event_leaf(at timestamptz) RETURNS smallint LANGUAGE sql
     SELECT (1 + floor(date_part('epoch', at) / 21600)::bigint % 32)::smallint
 $$;
 
+-- What happened, in batches; see docs/decisions/0008-events.md.
 CREATE TABLE windrow.event (
     seq bigint NOT NULL DEFAULT windrow.next_event(),
     at timestamptz NOT NULL,
