@@ -17,7 +17,7 @@ RULES := $(wildcard tests/test_layers.py tests/test_public_api.py tests/test_sta
            tests/test_licences.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check fix test chaos demo bench serve schema clean
+.PHONY: help setup check fix test chaos demo bench serve schema docs clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +78,10 @@ serve: $(STAMP) ## Run the server, with a worker in it
 schema: $(STAMP) ## Rewrite the schema.sql snapshots from the migrations
 	$(BIN)/python -m tests.refresh_schema
 
+docs: $(STAMP) ## Write the reference from the code, then build the site into build/site
+	$(BIN)/python -m tests.reference
+	$(BIN)/python -m tests.reference.site
+
 clean: ## Remove .venv, caches and build output
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

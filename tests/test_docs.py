@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client import CollectorRegistry
 
 from windrow.queue.job import JobState
@@ -80,6 +81,26 @@ def run_program(text: str, folder: Path) -> str:
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
         assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+    named = list(_leaves(config["nav"]))
+    there = {str(path.relative_to(ROOT / "docs")) for path in ROOT.glob("docs/**/*.md")}
+
+    assert len(named) == len(set(named))
+    assert set(named) == there, "mkdocs.yml names the pages of docs/, all of them"
+
+
+def _leaves(nav: object) -> list[str]:
+    match nav:
+        case str():
+            return [nav]
+        case dict():
+            return [leaf for one in nav.values() for leaf in _leaves(one)]
+        case list():
+            return [leaf for one in nav for leaf in _leaves(one)]
+    raise TypeError(nav)
 
 
 def test_concepts_explain_every_state_and_field() -> None:
