@@ -62,7 +62,7 @@ chaos: $(PEERS) ## Run the tests that take long, and write docs/guarantees.md fr
 	$(BIN)/python -m tests.trust.scorecard $(FIGURES)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m chaos --ignore=tests/trust $(ARGS)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance --store=pgbouncer,bullmq $(ARGS)
-	WINDROW_TEST_MORE=5 $(BIN)/pytest -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
+	WINDROW_TEST_MORE=7 $(BIN)/pytest -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
 
 demo: $(STAMP) ## Show Windrow at work (ARGS=--keep leaves it running)
 	$(BIN)/windrow demo $(ARGS)

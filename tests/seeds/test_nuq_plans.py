@@ -18,7 +18,7 @@ DIALECT = "nuq"
 QUEUE = "nuq.queue_scrape"
 ID, LOCK = uuid4(), uuid4()
 
-# Of jobs that wait, run or are held 40,000, of ended ones 40,000, and as many of another queue.
+# Of jobs that wait, run or are held 20,000, of ended ones 20,000, and as many of another queue.
 FILL = """
     INSERT INTO windrow.job_live (
         id, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes, tenant,
@@ -29,7 +29,7 @@ FILL = """
            CASE WHEN n % 4 = 0 THEN md5((n % 400)::text)::uuid END,
            CASE WHEN n % 20 >= 18 THEN md5(n::text)::uuid END,
            CASE WHEN n % 20 BETWEEN 14 AND 17 THEN 3600 END
-      FROM generate_series(1, 80000) AS n;
+      FROM generate_series(1, 40000) AS n;
     INSERT INTO windrow.lease (token, claimed_at, expires_at, seconds, worker, job_ids)
     SELECT lease, now(), now() + interval '60 s', 60, 'nuq', ARRAY[id]
       FROM windrow.job_live WHERE state = 'active';
@@ -40,7 +40,7 @@ FILL = """
            CASE WHEN n % 10 = 0 THEN 'failed' ELSE 'completed' END, 0, now(),
            now() - n * interval '0.05 s', now(), now() + interval '1 h', 1 + n / 3 % 28, 1, 10,
            CASE WHEN n % 4 = 0 THEN md5((n % 400)::text)::uuid END
-      FROM generate_series(1, 80000) AS n;
+      FROM generate_series(1, 40000) AS n;
     INSERT INTO windrow.job_payload (id, payload)
     SELECT id, '{"mode": "single_urls"}' FROM windrow.job;
     INSERT INTO windrow.job_group (id, created_at, is_open, state, expires_at)

@@ -10,6 +10,7 @@ from windrow import Done, Job, NewJob, Queue, Worker, handler
 from windrow.queue.job import JobState
 from windrow.queue.records import Claim, Finish, Finished
 from windrow.queue.store import Store
+from windrow.worker.completer import MOST_AT_ONCE, WORTH_WAITING
 
 
 class Spy:
@@ -146,18 +147,22 @@ class Slow(Spy):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self.is_held = False
+        self.has_held = False
+        self.is_holding = False
         self.second = asyncio.Event()
 
     async def finish_jobs(
         self, finishes: Sequence[Finish], *, claim: Claim | None = None, tx: Any = None
     ) -> Finished:
-        if self.is_held:
+        if self.is_holding:
             self.second.set()
-        elif len(finishes) >= 100:
-            self.is_held = True
-            async with asyncio.timeout(30):
-                await self.second.wait()
+        elif len(finishes) >= 100 and not self.has_held:
+            self.has_held = self.is_holding = True
+            try:
+                async with asyncio.timeout(10):
+                    await self.second.wait()
+            finally:
+                self.is_holding = False
         return await super().finish_jobs(finishes, claim=claim, tx=tx)
 
 
@@ -170,11 +175,12 @@ async def test_many_ends_are_written_while_others_are_on_their_way(store: Store)
     async def work(job: Job) -> None:
         pass
 
-    await queue.enqueue_many([NewJob("work") for _ in range(800)])
-    await Worker(queue, [work], concurrency=400).run(until_idle=True)
+    await queue.enqueue_many([NewJob("work") for _ in range(1200)])
+    # More than one batch of ends can be under way at once.
+    await Worker(queue, [work], concurrency=MOST_AT_ONCE + WORTH_WAITING).run(until_idle=True)
 
     assert slow.second.is_set()
-    assert (await queue.counts())[JobState.COMPLETED] == 800
+    assert (await queue.counts())[JobState.COMPLETED] == 1200
 
 
 async def test_worker_is_not_idle_because_of_a_claim_from_before_the_last_end(
