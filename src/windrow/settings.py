@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from windrow.errors import ConfigError
+from windrow.redaction import redact_text
 
 FILE: Final = "windrow.toml"
 PREFIX: Final = "WINDROW_"
@@ -180,6 +181,12 @@ class Settings:
     event_retention_seconds: int = _setting(
         86_400, "How long events are kept; at most a week, 604800"
     )
+
+    def __repr__(self) -> str:
+        """Without what is secret, and passwords in addresses."""
+        shown = [item.name for item in fields(self) if item.repr]
+        values = (f"{name}={redact_text(repr(getattr(self, name)))}" for name in shown)
+        return f"Settings({', '.join(values)})"
 
 
 def load_settings(

@@ -34,6 +34,7 @@ from windrow.cli.output import (
 from windrow.errors import ConfigError
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.records import Change
+from windrow.redaction import redact
 from windrow.services.explaining import explain_job
 from windrow.services.jobs import (
     Preview,
@@ -397,9 +398,9 @@ def _read(given: str) -> str:
 
 
 def _edit_payload(job: Job) -> dict[str, Any]:
-    """Let a person change the payload; nothing if it is the same afterwards."""
-    before = msgspec.json.format(job.payload_json, indent=2)
-    text = before if isinstance(before, str) else before.decode()
+    """Let a person change the payload; nothing if it is the same afterwards. What is hidden in it
+    stays as it is."""
+    text = msgspec.json.format(msgspec.json.encode(redact(job.payload)), indent=2).decode()
     try:
         edited = edit_text(text + "\n", ".json")
     except ConfigError as error:

@@ -4,6 +4,7 @@ here stands what `--help` says of them."""
 from __future__ import annotations
 
 import sys
+import traceback
 from typing import Annotated, Final
 
 import typer
@@ -107,7 +108,9 @@ def main() -> None:
         from windrow.cli import output
 
         if output.shows_traces():
-            raise
+            from windrow.redaction import redact_text
+
+            sys.exit(redact_text("".join(traceback.format_exception(error)).rstrip()))
         what = f"{type(error).__name__}: {error}".rstrip(": ")
         hint = "windrow --debug … shows where it came from"
         sys.exit(output.give_up(what, hint=hint).exit_code)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windrow.cli.output import MISUSED, DatabaseOption, give_up, load, run
+from windrow.redaction import log_to
 
 if TYPE_CHECKING:
     from windrow.services.keys import Identity
@@ -41,11 +42,7 @@ def mcp(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Serve search, sources and the queue to a model, over stdin and stdout or over HTTP."""
-    logging.basicConfig(
-        stream=sys.stderr,  # stdout is for messages
-        level=logging.DEBUG if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    log_to(sys.stderr, logging.DEBUG if verbose else logging.WARNING)  # stdout is for messages
     settings = load(database)
     if http is None:
         from windrow.services.keys import Identity

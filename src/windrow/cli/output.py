@@ -18,6 +18,7 @@ from rich.text import Text
 
 from windrow.errors import ConfigError, InvalidOptions, InvalidSearch, WindrowError
 from windrow.queue.job import Job, JobState
+from windrow.redaction import redact, redact_text
 from windrow.settings import Settings, load_settings
 
 T = TypeVar("T")
@@ -108,7 +109,7 @@ def shows_traces() -> bool:
 
 def give_up(why: str, code: int = FAILED, *, hint: str = "") -> typer.Exit:
     """Say on stderr what is wrong, and what helps; to be raised."""
-    print(f"error: {why}", file=sys.stderr)
+    print(f"error: {redact_text(why)}", file=sys.stderr)
     if hint:
         print(f"hint: {hint}", file=sys.stderr)
     return typer.Exit(code)
@@ -207,7 +208,8 @@ def job_fields(job: Job) -> dict[str, Any]:
         "worker lease_expires_at stop_as limits max_hold_seconds is_cleaned headers tags payload "
         "result errors progress"
     )
-    return {name: getattr(job, name) for name in shown.split()}
+    fields = {name: getattr(job, name) for name in shown.split()}
+    return {**fields, "headers": redact(job.headers), "payload": redact(job.payload)}
 
 
 def age(moment: datetime | None) -> str:

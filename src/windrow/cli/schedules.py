@@ -19,6 +19,7 @@ from windrow.cli.output import (
     print_table,
 )
 from windrow.queue.records import Schedule
+from windrow.redaction import redact
 from windrow.services.schedules import (
     get_schedule,
     list_schedules,
@@ -188,6 +189,6 @@ def schedule_fields(schedule: Schedule) -> dict[str, Any]:
     return {
         **{name: getattr(schedule, name) for name in of_schedule.split()},
         **{name: getattr(job, name) for name in of_job.split()},
-        "headers": {} if job.headers is None else msgspec.json.decode(job.headers),
-        "payload": msgspec.json.decode(job.payload),
+        "headers": {} if job.headers is None else redact(msgspec.json.decode(job.headers)),
+        "payload": redact(msgspec.json.decode(job.payload)),
     }

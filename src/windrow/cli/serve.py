@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Annotated
 
 import typer
 
 from windrow.cli.output import DatabaseOption, load, run
+from windrow.redaction import log_to
 
 
 def serve(
@@ -26,10 +28,7 @@ def serve(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Serve the HTTP API until stopped: the first signal lets requests and jobs end."""
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    log_to(sys.stderr, logging.DEBUG if verbose else logging.INFO)
     # Not at the top: other commands start without them.
     import uvloop
 

@@ -29,7 +29,7 @@ from windrow.cli.output import (
 )
 from windrow.errors import WindrowError
 from windrow.queue.job import JobState
-from windrow.services.database import without_password
+from windrow.redaction import redact_url
 from windrow.services.jobs import open_queue
 from windrow.services.overview import Overview, OwnPlace, Place, Watch
 from windrow.settings import Settings
@@ -105,7 +105,7 @@ async def _place(
             yield opened.url, opened
     else:
         async with open_queue(settings) as queue:
-            yield without_password(settings.database_url), OwnPlace(queue)
+            yield redact_url(settings.database_url), OwnPlace(queue)
 
 
 async def _look(settings: Settings, place: OpenPlace) -> Overview:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from typing import Annotated
 
 import typer
 
 from windrow.cli.output import DatabaseOption, load, parse_duration, run
+from windrow.redaction import log_to
 from windrow.services.working import RECYCLED, SUPERVISOR, begin_afresh, run_worker, supervise
 
 MIB = 1024 * 1024
@@ -49,10 +51,7 @@ def worker(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Run jobs until stopped: the first signal lets running handlers end, the second does not."""
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    log_to(sys.stderr, logging.DEBUG if verbose else logging.INFO)
     settings = load(database)
     found = modules or settings.handlers.replace(",", " ").split()
     if processes == 1:

@@ -22,6 +22,7 @@ from windrow.queue.policy import Backoff, backoff
 from windrow.queue.records import Finish
 from windrow.queue.steps import LeasedRun, report_progress, token_of
 from windrow.queue.store import JobTransaction, Store
+from windrow.redaction import redact_text
 
 MAX_TRACEBACK = 20_000
 
@@ -262,12 +263,17 @@ def to_finish(job: Job, outcome: Outcome, limits: SizeLimits) -> Finish:
 def describe(error: BaseException | str) -> JobError:
     """An error as it is kept in the job's history."""
     if isinstance(error, str):
-        return JobError(None, "attempt", clean_text(error) or "failed without a message")
+        return JobError(None, "attempt", _shown(error) or "failed without a message")
     trace = "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
     return JobError(
         at=None,
         reason="attempt",
-        message=clean_text(str(error)) or "no message",
+        message=_shown(str(error)) or "no message",
         type=type(error).__qualname__,
-        traceback=clean_text(trace),
+        traceback=_shown(trace),
     )
+
+
+def _shown(text: str) -> str:
+    """What is kept of an error is read by many: without passwords that came with an address."""
+    return clean_text(redact_text(text))

@@ -15,7 +15,7 @@ from windrow.queue.copying import CopyStore, Parcel, QueueRow, Receipt, new_numb
 from windrow.queue.job import JobState
 from windrow.queue.records import JobFilter, Retention
 from windrow.queue.store import open_store
-from windrow.services.database import without_password
+from windrow.redaction import redact_url
 
 PARCEL_JOBS: Final = 500
 POLL_SECONDS: Final = 0.2
@@ -78,9 +78,7 @@ async def copy_database(
             if not is_dry_run:
                 await target.migrate()
                 await target.check_schema()
-            report = CopyReport(
-                without_password(source_url), without_password(target_url), is_dry_run
-            )
+            report = CopyReport(redact_url(source_url), redact_url(target_url), is_dry_run)
             await Copy(source, target, report, settle).run(wait, is_draining)
             return report
         finally:

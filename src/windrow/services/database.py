@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Final, cast
-from urllib.parse import unquote, urlsplit, urlunsplit
+from typing import cast
 
 from windrow.errors import SchemaOutdated, SchemaTooNew
 from windrow.queue.copying import CopyStore
 from windrow.queue.records import QueueInfo
 from windrow.queue.store import open_store
-
-_SECRET: Final = re.compile(r"((?:^|&)(?:ssl)?password=)[^&]*", re.IGNORECASE)
-_ROWS: Final = re.compile(r"((?:^|&)rows=)([^&]*)")
+from windrow.redaction import redact_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +43,11 @@ async def database_status(
         try:
             await store.check_schema()
         except (SchemaOutdated, SchemaTooNew) as problem:
-            return DatabaseStatus(without_password(url), version, str(problem), ())
+            return DatabaseStatus(redact_url(url), version, str(problem), ())
         queues = tuple(await store.list_queues())
         targets = set((await cast(CopyStore, store).list_parcels()).values())
         return DatabaseStatus(
-            without_password(url),
+            redact_url(url),
             version,
             None,
             queues,
@@ -60,20 +56,3 @@ async def database_status(
         )
     finally:
         await store.close()
-
-
-def without_password(url: str) -> str:
-    """The URL as it may be shown. A password may stand before the host, or in the query, where
-    libpq takes it too; and the database beside a queue has one of its own."""
-    parts = urlsplit(url)
-    address = parts.netloc
-    if parts.password:
-        address = f"{parts.username or ''}:***@{address.rpartition('@')[2]}"
-    query = _ROWS.sub(_shown_rows, _SECRET.sub(r"\1***", parts.query))
-    if (address, query) == (parts.netloc, parts.query):
-        return url
-    return urlunsplit(parts._replace(netloc=address, query=query))
-
-
-def _shown_rows(found: re.Match[str]) -> str:
-    return f"{found[1]}{without_password(unquote(found[2]))}"

@@ -11,6 +11,7 @@ from windrow.errors import WaitTimeout
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Opening, Queue
 from windrow.queue.records import Change, ErrorCount, Pruned
+from windrow.redaction import restore
 from windrow.services.finding import find_job, with_group
 from windrow.settings import Settings
 
@@ -120,11 +121,20 @@ async def edit_job(
     asked to."""
     async with open_queue(settings) as queue:
         found = await find_job(queue, job_id)
-        job = await queue.edit(found, **changes) if changes else await queue.get(found)
+        job = await queue.get(found)
+        if changes:
+            job = await queue.edit(found, **_restored(changes, job))
         if not is_retried:
             return job
         await queue.retry(found)
         return await queue.get(found)
+
+
+def _restored(changes: Mapping[str, Any], job: Job) -> dict[str, Any]:
+    """With what was hidden from whoever made them."""
+    if "payload" not in changes:
+        return dict(changes)
+    return {**changes, "payload": restore(changes["payload"], job.payload)}
 
 
 async def wait_for_jobs(

@@ -8,7 +8,7 @@ from typing import cast
 from windrow.errors import ConfigError
 from windrow.queue.copying import CopyStore, Parcel
 from windrow.queue.store import open_store
-from windrow.services.database import without_password
+from windrow.redaction import redact_url
 
 NOT_ASKED = (
     "the target was not asked what it has received: should it come back, jobs that are in both "
@@ -41,12 +41,12 @@ async def take_back_jobs(source_url: str, target_url: str | None = None) -> Take
     source = cast(CopyStore, await open_store(source_url))
     try:
         await source.check_schema()
-        report = TakeBackReport(without_password(source_url), None)
+        report = TakeBackReport(redact_url(source_url), None)
         if target_url is None:
             report.warning = NOT_ASKED
             await take_back(source, None, report)
             return report
-        report.target = without_password(target_url)
+        report.target = redact_url(target_url)
         target = cast(CopyStore, await open_store(target_url))
         try:
             await target.check_schema()

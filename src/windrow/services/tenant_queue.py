@@ -21,6 +21,7 @@ from windrow.queue.ids import plain_id
 from windrow.queue.job import Job, JobState, NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.records import Change, Group, Inserted, QueueInfo
+from windrow.redaction import restore
 
 # Kinds whose handlers trust what stands in the payload: the services for them write it.
 OWN_KINDS: Final = (
@@ -118,6 +119,8 @@ class TenantQueue:
             self._check_kind(changes["kind"])
         if "limits" in changes:
             changes["limits"] = self._limits(changes["limits"])
+        if "payload" in changes:
+            changes["payload"] = restore(changes["payload"], job.payload)
         return await self.queue.edit(job_id, **changes)
 
     async def delete(self, job_id: str) -> Change:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from starlette.responses import Response
 
 from windrow.errors import InvalidSchedule
-from windrow.services.database import without_password
+from windrow.redaction import redact_url
 from windrow.services.keys import ROLES, make_key
 from windrow.services.stages import count_stages
 from windrow.settings import Settings
@@ -76,4 +76,4 @@ def _shown(settings: Settings, name: str, is_open: bool) -> str:
     value = getattr(settings, name)
     if not is_open:
         return "set" if value else "not set"
-    return without_password(value) if isinstance(value, str) and "://" in value else str(value)
+    return redact_url(value) if isinstance(value, str) and "://" in value else str(value)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from windrow.errors import InvalidJob
 from windrow.queue.ids import is_id, made_at
 from windrow.queue.job import Job, JobState
+from windrow.redaction import redact
 from windrow.services.explaining import explain
 from windrow.services.listing import list_page
 from windrow.web.markdown import render_markdown
@@ -47,6 +48,7 @@ async def show_one(look: Look) -> Response:
     return look.render(
         "job.html",
         job=job,
+        payload=redact(job.payload),
         steps=await look.queue.steps(job.id),
         reasons=await explain(look.queue, job) if not look.viewer.tenant else [],
         document=_document(job),

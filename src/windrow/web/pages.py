@@ -66,7 +66,7 @@ class Look:
         self.viewer.require(role)
         form = await self.request.form(max_files=200, max_fields=200)
         token = form.get("token", "")
-        if not isinstance(token, str) or not hmac.compare_digest(token, self.viewer.token):
+        if not isinstance(token, str) or not _are_same(token, self.viewer.token):
             raise Forbidden("the form has expired: go back, load the page again and repeat it")
         return form
 
@@ -74,6 +74,11 @@ class Look:
         """Go to a page after something was done."""
         joint = "&" if "?" in to else "?"
         return RedirectResponse(f"{to}{joint}{urlencode({'said': said})}" if said else to, 303)
+
+
+def _are_same(given: str, wanted: str) -> bool:
+    # As bytes: as texts only those of ASCII can be compared.
+    return hmac.compare_digest(given.encode(errors="replace"), wanted.encode())
 
 
 def page(show: Page) -> Callable[[Request], Awaitable[Response]]:

@@ -83,7 +83,9 @@ class Sessions:
 
     def _opened(self, cookie: str) -> str:
         text, _, signature = cookie.rpartition(".")
-        return text if hmac.compare_digest(signature, self._sign(text)) else ""
+        # As bytes: as texts only those of ASCII can be compared.
+        is_ours = hmac.compare_digest(signature.encode(), self._sign(text).encode())
+        return text if is_ours else ""
 
     def _sign(self, text: str) -> str:
         digest = hmac.digest(self._secret, text.encode(), "sha256")

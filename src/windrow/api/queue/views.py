@@ -9,6 +9,7 @@ import msgspec
 
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import Change, Group, Inserted, QueueInfo
+from windrow.redaction import redact, redact_json
 
 _OF_JOBS: Final = (
     "id seq queue kind state priority attempts crashes runs max_attempts max_crashes created_at "
@@ -19,8 +20,9 @@ _OF_JOBS: Final = (
 
 def show_head(job: Job) -> dict[str, Any]:
     """A job without what may be large of it but the payload; lists have no more."""
-    view = {name: getattr(job, name) for name in _OF_JOBS.split()}
-    view["payload"] = raw(job.payload_json)
+    view = _show_facts(job)
+    view["headers"] = redact(view["headers"])
+    view["payload"] = raw(redact_json(job.payload_json))
     return view
 
 
@@ -37,8 +39,12 @@ def show_job(job: Job) -> dict[str, Any]:
 
 
 def show_claimed(job: Job) -> dict[str, Any]:
-    """A job for who has just claimed it."""
-    return {**show_head(job), "lease": job.lease_token}
+    """A job for who has just claimed it, whose handler needs all of it."""
+    return {**_show_facts(job), "payload": raw(job.payload_json), "lease": job.lease_token}
+
+
+def _show_facts(job: Job) -> dict[str, Any]:
+    return {name: getattr(job, name) for name in _OF_JOBS.split()}
 
 
 def show_inserted(one: Inserted) -> dict[str, Any]:

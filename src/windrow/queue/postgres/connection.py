@@ -155,8 +155,14 @@ class Database:
         with wrapped_errors(), pooler_noticed(options.is_behind_pooler):
             try:
                 pool = await asyncpg.create_pool(dsn, reset=_leave_as_it_is, **options.for_driver())
-            except (ValueError, asyncpg.ClientConfigurationError) as error:
+            except asyncpg.ClientConfigurationError as error:
                 raise ConfigError(f"the database URL is not valid: {error}") from error
+            except ValueError:
+                # Without its cause, which may repeat what stands where a port should: a password.
+                raise ConfigError(
+                    "the database URL is not valid: its port must be a number, and / ? # @ in a "
+                    "password be written as %2F %3F %23 %40"
+                ) from None
             loans = asyncio.Semaphore(max(1, options.pool_size - KEPT_BACK))
             database = cls(Pool(pool), loans=loans, is_behind_pooler=options.is_behind_pooler)
             if not options.is_behind_pooler:

@@ -16,7 +16,7 @@ from windrow.queue.copying import CopiedJob, json_text
 from windrow.queue.importing import Arrival, ImportNote, ImportStore
 from windrow.queue.job import JobState
 from windrow.queue.store import open_store
-from windrow.services.database import without_password
+from windrow.redaction import redact_url
 from windrow.services.migration import nuq
 from windrow.services.migration.arriving import Context, Left, Reading, checksum
 from windrow.services.migration.origins import Origin, Row, Table
@@ -88,7 +88,7 @@ async def migrate(
 ) -> MigrationReport:
     """Move what waits, what somebody was at, and what has failed; with `with_finished` all."""
     async with _both(url, place, is_writing=not is_dry_run) as (store, origin):
-        report = MigrationReport(place_name(place), without_password(url), is_dry_run)
+        report = MigrationReport(place_name(place), redact_url(url), is_dry_run)
         noted = _noted(system, origin)
         async for table, arrivals in _arrivals(origin, report, store, system, with_finished):
             counts = report.tables[table]
@@ -124,7 +124,7 @@ async def roll_back(url: str, place: str, *, system: System = "legacy") -> Rollb
     """Remove the jobs that came from there and have not begun. The tables there are as they were,
     and are no longer called deprecated."""
     async with _both(url, place, is_writing=False) as (store, origin):
-        report = Rollback(place_name(place), without_password(url))
+        report = Rollback(place_name(place), redact_url(url))
         after = ""
         while notes := await store.list_imported(_noted(system, origin), after, _PAGE):
             after = notes[-1].key
@@ -141,7 +141,7 @@ def _noted(system: System, origin: Origin) -> str:
 
 
 def place_name(place: str) -> str:
-    return without_password(place) if "://" in place else place
+    return redact_url(place) if "://" in place else place
 
 
 @asynccontextmanager
@@ -289,7 +289,7 @@ async def _verify(
     system: System,
     with_finished: bool,
 ) -> Verification:
-    found = Verification(place_name(place), without_password(url))
+    found = Verification(place_name(place), redact_url(url))
     report = MigrationReport(found.origin, found.target, is_dry_run=True)
     name = _noted(system, origin)
     async for table, arrivals in _arrivals(origin, report, None, system, with_finished):

@@ -17,7 +17,7 @@ import asyncpg
 
 from windrow.errors import MigrationFailed
 from windrow.queue.sqlite.location import parse_url
-from windrow.services.database import without_password
+from windrow.redaction import redact_url
 
 BATCH: Final = 500
 MARK: Final = "windrow_deprecated"  # SQLite has no comments on tables: a table says it
@@ -151,7 +151,7 @@ class PostgresOrigin:
         try:
             connection = await asyncpg.connect(url, timeout=10)
         except (OSError, TimeoutError, ValueError, asyncpg.PostgresError) as error:
-            raise MigrationFailed(f"{without_password(url)} cannot be opened: {error}") from error
+            raise MigrationFailed(f"{redact_url(url)} cannot be opened: {error}") from error
         # The same name by whichever address it is reached, so that nothing is taken in twice.
         identity = await connection.fetchval(
             "SELECT format('postgres:%s/%s', (SELECT system_identifier FROM pg_control_system()),"

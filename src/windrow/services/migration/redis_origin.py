@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from windrow.errors import MigrationFailed, MissingExtra
-from windrow.services.database import without_password
+from windrow.redaction import redact_url
 from windrow.services.migration.origins import BATCH, Row, Table
 
 CELERY: Final = "celery/"
@@ -45,7 +45,7 @@ class RedisOrigin:
             await client.ping()
         except (RedisError, OSError) as error:
             await client.aclose()
-            raise MigrationFailed(f"{without_password(url)} cannot be opened: {error}") from error
+            raise MigrationFailed(f"{redact_url(url)} cannot be opened: {error}") from error
         parts = urlsplit(url)
         database = parts.path.strip("/") or "0"
         return cls(f"redis:{parts.hostname}:{parts.port or 6379}/{database}", client)
