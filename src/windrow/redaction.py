@@ -135,8 +135,9 @@ def _redact_webhook(webhook: Any) -> Any:
             return _origin(webhook)
         case {"url": str(url), **rest}:
             shown = {"url": _origin(url), **rest}
-            if isinstance(rest.get("headers"), Mapping):
-                shown["headers"] = dict.fromkeys(rest["headers"], HIDDEN)
+            headers: Any = rest.get("headers")
+            if isinstance(headers, Mapping):
+                shown["headers"] = dict.fromkeys(headers, HIDDEN)
             return shown
     return redact(webhook)
 

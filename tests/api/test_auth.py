@@ -249,6 +249,20 @@ async def test_a_key_that_asks_too_often_is_told_when_to_come_again(api: Api) ->
     assert other.status_code == 200
 
 
+@pytest.mark.parametrize(
+    "headers", [{"Host": "[::1"}, {"Host": "localhost", "Origin": "http://["}, {"Host": ""}]
+)
+async def test_a6_headers_that_name_no_host_are_refused(
+    tmp_path: Path, headers: dict[str, str]
+) -> None:
+    async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
+        app = create_app(queue, Settings())
+        transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://a.test") as client:
+            answer = await client.get("/v2/crawl/active", headers=headers)
+    assert answer.status_code == 403
+
+
 async def test_jobs_that_wait_for_a_worker_make_the_health_red(api: Api) -> None:
     answer = await api.ask("GET", "/health", None)
 

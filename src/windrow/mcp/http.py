@@ -9,7 +9,6 @@ and the Origin must be this machine's, with keys the Origin must be, or be named
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from mcp.server.mcpserver import Context
 from mcp.server.transport_security import TransportSecuritySettings
@@ -19,7 +18,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windrow.api.answers import answer
-from windrow.api.callers import identify, is_loopback
+from windrow.api.callers import host_of, identify, is_loopback
 from windrow.api.errors import ApiError
 from windrow.api.rates import RateLimit
 from windrow.mcp.server import make_server
@@ -87,7 +86,7 @@ class _Callers:
     def _check_origin(self, origin: str | None) -> None:
         if origin is None or "*" in self._origins or origin in self._origins:
             return
-        if not is_loopback(urlsplit(origin).hostname or ""):
+        if not is_loopback(host_of(origin)):
             said = f"Pages of {origin} may not use this server: see the setting api_cors_origins"
             raise ApiError(403, "FORBIDDEN", said)
 

@@ -68,7 +68,10 @@ async def look_at(videos: Videos, url: str, job: Job) -> Video:
 
 
 async def _transcribe(videos: Videos, url: str) -> Video:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InvalidOptions(f"{url!r} is no address: {error}") from error
     if parts.scheme in ("http", "https"):
         with tempfile.TemporaryDirectory(prefix="windrow-video-") as folder:
             path = Path(folder) / "video"

@@ -69,6 +69,11 @@ _ARRAYS_OF: Final = (
     *("uuid", "json", "jsonb", "date", "timestamptz", "interval"),
 )
 
+# The cause is not told: it may repeat what stands where a port should, a password.
+NO_URL: Final = (
+    "the database URL is not valid: its port must be a number, and / ? # @ in a password be "
+    "written as %2F %3F %23 %40"
+)
 TRIES: Final = 5
 # Connections that are never lent to transactions of jobs, which keep them while a handler runs: if
 # all of them were, leases could not be renewed nor ends be written that the others wait for.
@@ -117,7 +122,10 @@ class PoolOptions:
 
 def parse_url(url: str) -> tuple[str, PoolOptions]:
     """The URL for the driver, and what in it was for us."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ConfigError(NO_URL) from None
     ours: dict[str, Any] = {}
     rest = []
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
@@ -158,11 +166,7 @@ class Database:
             except asyncpg.ClientConfigurationError as error:
                 raise ConfigError(f"the database URL is not valid: {error}") from error
             except ValueError:
-                # Without its cause, which may repeat what stands where a port should: a password.
-                raise ConfigError(
-                    "the database URL is not valid: its port must be a number, and / ? # @ in a "
-                    "password be written as %2F %3F %23 %40"
-                ) from None
+                raise ConfigError(NO_URL) from None
             loans = asyncio.Semaphore(max(1, options.pool_size - KEPT_BACK))
             database = cls(Pool(pool), loans=loans, is_behind_pooler=options.is_behind_pooler)
             if not options.is_behind_pooler:
