@@ -34,7 +34,8 @@ _IN_TEXT: Final = re.compile(
     r"(?P<head>\b[a-z][a-z0-9+.-]{1,20}://[^\s/?#@:'\"]{0,200}:)[^\s/?#@]{1,500}(?=@)"
     r"|(?P<query>[?&](?:ssl)?password=)[^\s&'\"]{1,500}"
     r"|(?P<rows>[?&]rows=[a-z]{1,20}%3a%2f%2f)[^\s&'\"]{1,1000}"
-    r"|(?P<scheme>\b(?:bearer|basic|api-key)\s+)[a-z0-9._~+/=-]{8,2000}",
+    # A word after it is no secret: those have digits.
+    r"|(?P<scheme>\b(?:bearer|basic|api-key)\s+)(?=[a-z._~+/=-]{0,200}\d)[a-z0-9._~+/=-]{12,2000}",
     re.IGNORECASE,
 )
 

@@ -20,7 +20,7 @@ from windrow.queue.bullmq import beside, finishing
 from windrow.queue.bullmq.location import parse_url, tables_url
 from windrow.queue.bullmq.store import BullmqStore
 from windrow.queue.job import Job, JobState
-from windrow.services.database import without_password
+from windrow.redaction import redact_url
 from windrow.testing import drain
 
 TABLE = "create table item (id integer primary key, status text not null, error text)"
@@ -354,7 +354,7 @@ def test_the_address_of_the_rows_is_part_of_the_url() -> None:
     assert parse_url(url).redis_url == "redis://:secret@host/0"
     assert tables_url(url) == parse_url(url).rows_url == "postgresql://me:hidden@db/x"
     assert tables_url("sqlite:///jobs.db") == "sqlite:///jobs.db"
-    assert "secret" not in without_password(url)
-    assert "hidden" not in without_password(url)
+    assert "secret" not in redact_url(url)
+    assert "hidden" not in redact_url(url)
     with pytest.raises(ConfigError, match="database of SQL"):
         parse_url("bullmq+redis://host/0?rows=redis://other")

@@ -106,6 +106,11 @@ def test_what_was_hidden_comes_back_when_the_rest_was_edited() -> None:
         ("sent Authorization: Bearer abcdefgh12345", "sent Authorization: Bearer ***"),
         ("http://h/a@b:c is a page", "http://h/a@b:c is a page"),
         ("the bearer of news", "the bearer of news"),
+        ("a basic understanding is enough", "a basic understanding is enough"),
+        (
+            "bullmq+redis://h/0?rows=postgresql%3A%2F%2Fann%3Apa55%40h%2Fd",
+            "bullmq+redis://h/0?rows=postgresql%3A%2F%2F***",
+        ),
         ("a:b@c.example is no address", "a:b@c.example is no address"),
     ],
 )

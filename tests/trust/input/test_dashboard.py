@@ -61,6 +61,7 @@ MATRIX = {
     "POST /ui/add": Rule("write", form={"do": "note", "text": "a note"}),
     "POST /ui/sources/{id}": Rule("write", "source", {"do": "refresh"}),
     "POST /ui/schedules": Rule("all", form={"name": "nightly", "do": "pause"}),
+    "POST /ui/settings": Rule("all", form={"name": "robot", "role": "admin"}),
     "POST /ui/logout": Rule("read"),
 }
 # fmt: on
@@ -117,6 +118,7 @@ class Site:
             (await self.queue.group(self.ids["run"])).is_paused,
             [(one.name, one.is_paused) for one in await self.queue.queues()],
             [(one.name, one.is_paused) for one in await self.queue.schedules()],
+            [one.name for one in await store.list_api_keys()],
             len(await store.list_sources("acme")),
             len(await self.queue.list(limit=100)),
         )
