@@ -7,6 +7,7 @@ what has happened since, and never more than a bound. What it did not reach it r
 from __future__ import annotations
 
 import statistics
+import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +15,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from windrow.queue.events import EventType
-from windrow.queue.job import FINAL
+from windrow.queue.job import FINAL, Job
 from windrow.queue.queue import Queue
 from windrow.queue.records import EventBatch, EventFilter
 from windrow.services.tenant_queue import TenantQueue
 
 MINUTES: Final = 60
 MOST_PAGES: Final = 50  # of a look
+PATIENCE_SECONDS: Final = 0.03  # for what happened since the last look
+MOST_SAMPLES: Final = 10  # of a look
 SPAN: Final = 5000
 PAGE: Final = 1000
 SAMPLE: Final = 200
@@ -31,15 +34,29 @@ _ANY: Final = EventFilter()
 @dataclass(frozen=True, slots=True)
 class Pace:
     """`ended` and `failed`: jobs by the minute, the newest last. Of the last jobs that finished
-    how long half of them, and nearly all, waited and ran, in seconds."""
+    how long half of them, and nearly all, waited and ran, in seconds. Of a minute in which many
+    ended not all are seen."""
 
     ended: Sequence[int]
     failed: Sequence[int]
+    waits: Sequence[float]  # half of those seen of a minute waited, or ran, no longer: seconds
+    runs: Sequence[float]
     sampled: int = 0
     waited: float | None = None
     waited_most: float | None = None
     ran: float | None = None
     ran_most: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How long a job waited and ran, and when it ended."""
+
+    job: str
+    tenant: str | None
+    minute: int
+    waited: float
+    ran: float
 
 
 class PaceKeeper:
@@ -48,6 +65,8 @@ class PaceKeeper:
         self._read_to: int | None = None
         # By minute: by tenant and whether it failed.
         self._counts: defaultdict[int, Counter[tuple[str | None, bool]]] = defaultdict(Counter)
+        # By minute: jobs that ended then, as many as were looked at.
+        self._seen: defaultdict[int, dict[str, Span]] = defaultdict(dict)
 
     async def look(self, tenant: str | None = None) -> Pace:
         """Of a tenant, or (None) of all."""
@@ -55,22 +74,46 @@ class PaceKeeper:
         await self._read_on(now)
         last = _minute(now)
         counts = [self._counts.get(last - n, Counter()) for n in reversed(range(MINUTES))]
-        jobs = TenantQueue(self._queue, tenant)
-        finished = await jobs.list(state=list(FINAL), limit=SAMPLE)
-        waited = _seconds([(job.run_at, job.started_at) for job in finished])
-        ran = _seconds([(job.started_at, job.finished_at) for job in finished])
+        newest = await self._see(TenantQueue(self._queue, tenant), last)
+        waited, ran = [one.waited for one in newest], [one.ran for one in newest]
+        minutes = [self._spans(last - n, tenant) for n in reversed(range(MINUTES))]
         return Pace(
             ended=[_sum(one, tenant) for one in counts],
             failed=[_sum(one, tenant, failed_only=True) for one in counts],
-            sampled=len(finished),
+            waits=[_share([one.waited for one in spans], 0.5) or 0.0 for spans in minutes],
+            runs=[_share([one.ran for one in spans], 0.5) or 0.0 for spans in minutes],
+            sampled=len(newest),
             waited=_share(waited, 0.5),
             waited_most=_share(waited, 0.95),
             ran=_share(ran, 0.5),
             ran_most=_share(ran, 0.95),
         )
 
+    async def _see(self, jobs: TenantQueue, last: int) -> list[Span]:
+        """Look at the newest that ended, back to one that was seen already or to the bound."""
+        newest: list[Span] = []
+        after = None
+        for _ in range(MOST_SAMPLES):
+            page = await jobs.list(state=list(FINAL), after=after, limit=SAMPLE)
+            spans = [span for job in page if (span := _span(job)) is not None]
+            newest = newest or spans
+            new = [one for one in spans if one.job not in self._seen[one.minute]]
+            for one in new:
+                self._seen[one.minute][one.job] = one
+            if len(page) < SAMPLE or len(new) < len(page) or new[-1].minute < last - MINUTES:
+                break
+            after = page[-1].id
+        for minute in [minute for minute in self._seen if minute <= last - MINUTES]:
+            del self._seen[minute]
+        return newest
+
+    def _spans(self, minute: int, tenant: str | None) -> list[Span]:
+        seen = self._seen.get(minute, {}).values()
+        return [one for one in seen if tenant in (None, one.tenant)]
+
     async def _read_on(self, now: datetime) -> None:
         oldest = _minute(now) - MINUTES
+        until = time.monotonic() + PATIENCE_SECONDS
         if self._read_to is None:
             self._read_to = await self._find_place(now - timedelta(minutes=MINUTES))
         for _ in range(MOST_PAGES):
@@ -78,7 +121,7 @@ class PaceKeeper:
             for batch in page.batches:
                 self._count(batch)
             self._read_to = page.read_to
-            if not page.has_more:
+            if not page.has_more or time.monotonic() > until:
                 break
         for minute in [minute for minute in self._counts if minute < oldest]:
             del self._counts[minute]
@@ -115,12 +158,12 @@ def _minute(moment: datetime) -> int:
     return int(moment.timestamp() // 60)
 
 
-def _seconds(spans: Sequence[tuple[datetime | None, datetime | None]]) -> list[float]:
-    return [
-        max(0.0, (end - start).total_seconds())
-        for start, end in spans
-        if start is not None and end is not None
-    ]
+def _span(job: Job) -> Span | None:
+    if job.started_at is None or job.finished_at is None:
+        return None  # it never ran
+    waited = max(0.0, (job.started_at - job.run_at).total_seconds())
+    ran = max(0.0, (job.finished_at - job.started_at).total_seconds())
+    return Span(job.id, job.tenant, _minute(job.finished_at), waited, ran)
 
 
 def _share(seconds: Sequence[float], share: float) -> float | None:

@@ -126,6 +126,8 @@ def _span(seconds: float | timedelta | None) -> str:
     for size, name in ((86_400, "d"), (3600, "h"), (60, "min")):
         if total >= size * 2:
             return f"{total / size:.0f} {name}"
+    if total < 1:
+        return f"{total * 1000:.0f} ms"
     return f"{total:.0f} s" if total >= 10 else f"{total:.1f} s"
 
 
