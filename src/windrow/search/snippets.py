@@ -10,6 +10,12 @@ from typing import Final
 WIDTH: Final = 300  # characters of a snippet
 _WORD: Final = re.compile(r"\w+")
 _SHORTEST_STEM: Final = 4
+# Words of a question that say nothing of what is looked for: marked only if it has no others.
+_COMMON: Final = frozenset(
+    "a an and are as at be by can do does for from had has have how i if in is it its me my no not "
+    "of on or our so that the their them then there these they this to was we were what when where "
+    "which who why will with you your".split()
+)
 
 
 def snippet(text: str, query: str, width: int = WIDTH) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -38,7 +44,8 @@ def _patterns(query: str) -> tuple[re.Pattern[str] | None, re.Pattern[str]]:
     also with another ending, and as a part of an identifier. One pass each: a search makes many
     snippets."""
     words = _WORD.findall(query)
-    stems = {re.escape(_stem(word)) + _endings(_stem(word)) for word in words}
+    telling = [word for word in words if word.lower() not in _COMMON] or words
+    stems = {re.escape(_stem(word)) + _endings(_stem(word)) for word in telling}
     longest_first = "|".join(sorted(stems, key=len, reverse=True)) or "(?!)"
     each = re.compile(rf"(?<![^\W_])(?:{longest_first})(?![^\W_])", re.IGNORECASE)
     whole = re.compile(re.escape(query), re.IGNORECASE) if len(words) > 1 else None

@@ -22,6 +22,8 @@ def marked(text: str, query: str) -> list[str]:
         ("parse_url(text) and parser", "url", ["url"]),
         ("Straße und GRÜSSE, Grüße", "grüße", ["Grüße"]),
         ("a and an", "a", ["a"]),
+        ("A worker is killed", "what happens when a worker is killed", ["worker", "killed"]),
+        ("To be, or not to be", "to be", ["To be", "to be"]),
         ("nothing of it", "zebra", []),
         ("(a+b)* is a pattern", "(a+b)*", ["(a+b)*"]),
         ("dots . and ->", "->", []),
