@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from tests.conformance.conftest import run_sql
@@ -10,7 +12,7 @@ from windrow import NewJob, Queue
 from windrow.clock import FakeClock
 from windrow.errors import LeaseLost, StoreConflict, StoreUnavailable
 from windrow.queue import queue as queue_module
-from windrow.queue.job import JobState
+from windrow.queue.job import Job, JobState
 from windrow.queue.store import Store
 
 __all__ = ["run_sql"]  # a fixture
@@ -74,6 +76,30 @@ async def test_completing_again_never_completes_without_the_jobs_transaction(
     left = await queue.get(job.id)
     assert left.state is (JobState.COMPLETED if is_committed else JobState.READY)
     assert len(run_sql("select note from effect")) == int(is_committed)
+
+
+async def test_completing_again_what_is_handed_back_and_completed_by_another_run_is_told(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between handing back and looking there is time for a whole run."""
+    faulty = FaultyStore(store)
+    queue = Queue(faulty)
+    await queue.enqueue("work")
+    late = await queue.claim()
+    [job] = late.jobs
+    await job.tx.execute("select 1")
+    faulty.fail_before("finish_jobs")
+    with pytest.raises(StoreUnavailable):
+        await late.complete(job)
+
+    async def look_late(ids: Sequence[str]) -> Mapping[str, Job]:
+        other = await Queue(store).claim()
+        await other.complete(*other.jobs)
+        return await store.get_jobs(ids)
+
+    monkeypatch.setattr(faulty, "get_jobs", look_late, raising=False)
+    with pytest.raises(StoreConflict, match="handed back"):
+        await late.complete(job)
 
 
 async def test_completing_again_what_another_run_has_completed_is_refused(

@@ -99,8 +99,10 @@ class Lease:
         self._open.pop(job.id, None)
         if finished.lost:
             raise LeaseLost(*finished.lost)
-        states = await self._store.get_states([job.id])
-        if states.get(job.id) not in (JobState.COMPLETED, JobState.WAITING):
+        # Handed back, another run may have completed it since: then it has had one run more.
+        found = (await self._store.get_jobs([job.id])).get(job.id)
+        is_done = found is not None and found.state in (JobState.COMPLETED, JobState.WAITING)
+        if found is None or not is_done or found.runs != job.runs:
             raise StoreConflict(
                 f"the transaction of job {job.id} was lost, so it was handed back and runs again"
             )
