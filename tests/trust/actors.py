@@ -20,9 +20,10 @@ from windrow.errors import (
 )
 from windrow.queue.ids import new_id
 from windrow.queue.job import FINAL, LIVE, Job, JobState, NewJob
-from windrow.queue.lease import Lease
+from windrow.queue.lease import Lease, to_finish
 from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 from windrow.queue.queue import Queue
+from windrow.queue.records import Claim
 from windrow.queue.retaining import Upkeep
 
 LIMITS: Final = {"host:a": 1, "host:b": 2}
@@ -180,30 +181,49 @@ class Worker(Part):
     async def round(self) -> int:
         """Claim some jobs and run them; how many."""
         self.history.write("asked")
-        lease = await self.queue.claim(
+        lease: Lease | None = await self.queue.claim(
             limit=self.chance.choice((1, 1, 2, 3)), seconds=LEASE_SECONDS, worker=self.history.by
         )
-        for job in lease.jobs:
-            self.history.of(job, "claimed")
-        for job in lease.jobs:
-            await self._run(lease, job)
-        return len(lease.jobs)
+        count = 0
+        while lease:
+            for job in lease.jobs if not count else ():
+                self.history.of(job, "claimed")
+            count += len(lease.jobs)
+            for job in lease.jobs[:-1]:
+                await self._run(lease, job)
+            lease = await self._run(lease, lease.jobs[-1], is_last=True)
+        return count
 
-    async def _run(self, lease: Lease, job: Job) -> None:
+    async def _run(self, lease: Lease, job: Job, *, is_last: bool = False) -> Lease | None:
+        """Run a job; what was claimed with its end, if that was tried."""
         self.history.of(job, "started")
         try:
             await self._handle(lease, job)
         except LeaseLost:
             if self.world.happens(0.5):
                 await job.tx.rollback()
-                return  # a good worker stops here, another tries what it can still do
+                return None  # a good worker stops here, another tries what it can still do
         except StoreUnavailable:
             self.history.of(job, "effect", note="the store was away")
         outcome = self._outcome(job)
         self.history.of(job, "ended")
+        if is_last and not job.has_begun_tx and self.world.happens(0.4):
+            return await self._finish_and_claim(job, outcome)
         await self._finish(lease, job, outcome)
         if self.world.happens(0.1):
             await self._finish(lease, job, outcome)  # as if nobody had told it
+        return None
+
+    async def _finish_and_claim(self, job: Job, outcome: Outcome) -> Lease:
+        """In one transaction, as workers do; on losing the reply it waits for its leases."""
+        store, limits = self.queue.store, self.queue.size_limits
+        claim = Claim(queues=None, limit=2, seconds=LEASE_SECONDS, worker=self.history.by)
+        self.history.write("asked")
+        finished = await store.finish_jobs([to_finish(job, outcome, limits)], claim=claim)
+        for one in finished.claimed:
+            self.history.of(one, "claimed")
+        self._noted(job, outcome, accepted=not finished.lost)
+        return Lease(store, finished.claimed, limits)
 
     async def _handle(self, lease: Lease, job: Job) -> None:
         if job.kind == "finish":

@@ -10,7 +10,16 @@ import msgspec
 
 from windrow.queue.checks import SizeLimits, to_row
 from windrow.queue.job import JobState, NewJob
-from windrow.queue.records import Claim, Finish, Finished, Inserted, JobRow, LimitRow
+from windrow.queue.records import (
+    Claim,
+    EventPage,
+    Finish,
+    Finished,
+    Inserted,
+    JobRow,
+    LimitRow,
+    QueueInfo,
+)
 
 # Every attribute of the wrapped store is there, which types cannot say of a proxy.
 _AnyStore: Any = object
@@ -144,3 +153,24 @@ class SkipsSlots(Mutant):
         fired: list[Inserted] = await self.store.fire_schedules(limit)
         await self.store.delete_jobs([one.id for one in fired])
         return fired
+
+
+class Miscounts(Mutant):
+    """Tells of one job more in every queue than there is."""
+
+    async def list_queues(self) -> list[QueueInfo]:
+        return [
+            dataclasses.replace(info, counts={s: n + 1 for s, n in info.counts.items()})
+            for info in await self.store.list_queues()
+        ]
+
+
+class TellsTwice(Mutant):
+    """Tells of every claim twice."""
+
+    async def read_events(self, *args: Any, **options: Any) -> EventPage:
+        page: EventPage = await self.store.read_events(*args, **options)
+        doubled = [
+            batch for batch in page.batches for _ in range(1 + (batch.type == "job.started"))
+        ]
+        return dataclasses.replace(page, batches=tuple(doubled))

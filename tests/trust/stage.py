@@ -26,10 +26,12 @@ from tests.trust.actors import (
     World,
     settle,
 )
+from tests.trust.bookkeeping import audit
 from tests.trust.checker import Violation, check
 from tests.trust.history import Entry
 from tests.trust.stepping import Actor, Stepped, stand, step_to_end
 from tests.trust.tracing import Told, Trace
+from windrow.queue.job import Job
 from windrow.queue.queue import Queue
 
 STEPS: Final = 160
@@ -113,11 +115,12 @@ class Simulation:
             await self._live()
             await self._close()
             await step_to_end(settle(self.world, self.store))
-            await self._write_finals(first_slots)
+            jobs = await self._write_finals(first_slots)
+            off = await audit(Queue(self.store), jobs)
         for actor in (*self._dead, *self._actors):
             actor.bury()
         violations = check(self.world.entries, limits=LIMITS)
-        return Report(self.seed, violations, self.world.entries, self.trace, self.counts)
+        return Report(self.seed, violations + off, self.world.entries, self.trace, self.counts)
 
     async def _prepare(self) -> dict[str, datetime]:
         queue = Queue(self.store)
@@ -190,7 +193,7 @@ class Simulation:
                 self._actors.remove(actor)
         raise AssertionError(f"seed {self.seed}: some actors did not come to an end")
 
-    async def _write_finals(self, first_slots: dict[str, datetime]) -> None:
+    async def _write_finals(self, first_slots: dict[str, datetime]) -> list[Job]:
         history, queue = self.world.history("judge"), Queue(self.store)
         rows = {
             found["job"]: found["n"]
@@ -199,7 +202,8 @@ class Simulation:
             )
         }
         finishers: Counter[str] = Counter()
-        for job in await queue.list(limit=10_000):
+        jobs = await queue.list(limit=10_000)
+        for job in jobs:
             note = None if job.root_of is None else "root"
             history.final(job, rows=rows.get(job.id, 0), note=note)
             if job.kind == "finish":
@@ -213,6 +217,7 @@ class Simulation:
         [each] = [one for one in await queue.schedules() if one.name == "each"]
         for slot in _slots(first_slots["each"], each.last_at, EVERY["each"]):
             history.write("due", key="each", slot=slot)
+        return jobs
 
 
 def _slots(first: datetime, last: datetime | None, every: float) -> Iterator[str]:

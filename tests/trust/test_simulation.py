@@ -76,6 +76,8 @@ def test_the_same_seed_gives_the_same_run(desk: Desk) -> None:
         (mutants.NeverRescues, "one_final_state"),
         (mutants.FinishesGroupsTwice, "groups_finish_once"),
         (mutants.SkipsSlots, "schedules_fire_once"),
+        (mutants.Miscounts, "bookkeeping"),
+        (mutants.TellsTwice, "bookkeeping"),
     ],
     ids=lambda given: getattr(given, "__name__", given),
 )
