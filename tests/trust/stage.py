@@ -116,6 +116,7 @@ class Simulation:
             await self._close()
             await step_to_end(settle(self.world, self.store))
             jobs = await self._write_finals(first_slots)
+            self.counts["jobs"] = len(jobs)
             off = await audit(Queue(self.store), jobs)
         for actor in (*self._dead, *self._actors):
             actor.bury()
