@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import count
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
@@ -237,7 +238,14 @@ def _no_waiting(seed: int) -> Iterator[None]:
         stack.enter_context(patch("windrow.queue.queue.pause", stand))
         sleeping = SimpleNamespace(sleep=stand)
         stack.enter_context(patch("windrow.queue.insisting.asyncio", sleeping))
+        # Leases that run out together are looked at in the order of their tokens.
+        tokens = SimpleNamespace(token_urlsafe=partial(_next_token, count()))
+        stack.enter_context(patch("windrow.queue.sqlite.claiming.secrets", tokens))
         try:
             yield
         finally:
             random.setstate(before)
+
+
+def _next_token(numbers: Iterator[int], size: int) -> str:
+    return f"token-{next(numbers):016d}"
