@@ -96,6 +96,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "requires(capability): run only on stores that declare this capability"
     )
     config.addinivalue_line("markers", "also_on(store): run on this store as well")
+    config.addinivalue_line("markers", "only_on(store): run on this store, and on no other")
     config.addinivalue_line("markers", "chaos: takes long; run by `make chaos`, not by `make test`")
     config.addinivalue_line("markers", "long: run behind pgbouncer only if --store asks for it")
     _heed_interrupts()
@@ -113,7 +114,9 @@ def _heed_interrupts() -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    stores = _chosen_stores(metafunc.config) or _usual_stores(metafunc.definition)
+    only = [name for mark in metafunc.definition.iter_markers("only_on") for name in mark.args]
+    chosen = _chosen_stores(metafunc.config)
+    stores = only or chosen or _usual_stores(metafunc.definition)
     if "caller_kind" in metafunc.fixturenames:
         pairs = [(store, kind) for store in stores for kind in CALLERS[store]]
         metafunc.parametrize(("tested_store", "caller_kind"), pairs)

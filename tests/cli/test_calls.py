@@ -14,8 +14,13 @@ from windrow.queue import kinds
 
 
 @pytest.fixture
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("WINDROW_DATABASE_URL", f"sqlite:///{tmp_path}/jobs.db")
+def environment(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    if getattr(request, "param", None) == "beside":
+        url = f"{request.getfixturevalue('make_bullmq_url')()}&rows={url}"
+    monkeypatch.setenv("WINDROW_DATABASE_URL", url)
     monkeypatch.setenv("WINDROW_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setattr(kinds, "_declared", {})  # what handlers declare stays in this test
     monkeypatch.chdir(tmp_path)
@@ -28,6 +33,9 @@ def ask(*words: str, code: int = 0) -> str:
     return result.output
 
 
+@pytest.mark.parametrize(
+    "environment", ["sqlite", pytest.param("beside", marks=pytest.mark.chaos)], indirect=True
+)
 def test_j4_a_call_is_heard_analysed_and_found(environment: Path) -> None:
     path = recordings.recorded_speech(environment)
     added = json.loads(ask("calls", "add", str(path), "--org", "acme", "--json"))

@@ -286,7 +286,10 @@ class Executor:
         return classify(error, job, handler)
 
     async def _park(self, error: RateLimited, usual: float) -> None:
-        """Stop the whole key, so that its other jobs do not find out one by one."""
+        """Stop the whole key, so that its other jobs do not find out one by one. Where there are no
+        limits each does."""
+        if not self._store.capabilities.limits:
+            return
         seconds = usual if error.retry_after is None else error.retry_after
         try:
             await self._store.park_key(error.key, seconds=seconds)
