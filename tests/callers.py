@@ -204,4 +204,5 @@ CALLERS: dict[str, dict[str, Any]] = {
     "pgbouncer": {"asyncpg": PooledAsyncpg, "psycopg": PooledPsycopg},
     "prepared": {"asyncpg": PooledAsyncpg, "psycopg": PooledPsycopg},
     "bullmq": {},  # its jobs are in no transaction of anybody else
+    "beside": {},
 }

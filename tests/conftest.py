@@ -53,12 +53,17 @@ from tests.postgres_server import (
 from tests.rabbitmq import Broker, find_rabbitmq
 from tests.redis_server import RedisServer
 from windrow.clock import Clock, FakeClock
-from windrow.queue.bullmq.store import BullmqStore
+from windrow.queue.bullmq.store import BullmqStore, capabilities_with
+from windrow.queue.sqlite.store import SqliteStore
 from windrow.queue.store import Capabilities, Store, open_store
 
 STORES = ("sqlite", "postgres", "pgbouncer", "prepared", "bullmq", "beside")
 EVERYWHERE = ("sqlite", "postgres")
 POOLED = ("pgbouncer", "prepared")
+ON_REDIS = {
+    "bullmq": BullmqStore.capabilities,
+    "beside": capabilities_with(SqliteStore.capabilities),
+}
 BEHIND_POOLER = 10  # one in so many tests
 ON_BULLMQ = 3  # the same; `--store=bullmq` runs all of them, and `make chaos` does
 CONFORMANCE = Path(__file__).parent / "conformance"
@@ -162,9 +167,9 @@ def _missing_in(test: pytest.Item, capabilities: Capabilities) -> list[str]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests that open their stores by themselves are left out here, the others by `store`."""
     chosen = getattr(item, "callspec", None)
-    if chosen and chosen.params.get("tested_store") == "bullmq":
-        for capability in _missing_in(item, BullmqStore.capabilities):
-            pytest.skip(f"this store does not declare {capability}")
+    declared = ON_REDIS.get(chosen.params.get("tested_store", "")) if chosen else None
+    for capability in _missing_in(item, declared) if declared else ():
+        pytest.skip(f"this store does not declare {capability}")
 
 
 @pytest.hookimpl(optionalhook=True)

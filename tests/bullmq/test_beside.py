@@ -12,7 +12,7 @@ import pytest
 
 from tests.calls.desk import lose_locks
 from tests.conftest import CopyDatabase
-from windrow import Done, NewJob, Queue, handler
+from windrow import Done, Fail, NewJob, Queue, handler
 from windrow.errors import ConfigError, LeaseLost, StoreUnavailable, Unsupported
 from windrow.pipelines.chain import Chain, StatusRow
 from windrow.pipelines.sweeping import Sweeper
@@ -20,6 +20,7 @@ from windrow.queue.bullmq import beside, finishing
 from windrow.queue.bullmq.location import parse_url, tables_url
 from windrow.queue.bullmq.store import BullmqStore
 from windrow.queue.job import Job, JobState
+from windrow.queue.lease import to_finish
 from windrow.redaction import redact_url
 from windrow.testing import drain
 
@@ -221,6 +222,24 @@ async def test_a_failed_job_that_is_retried_writes_again(queue: Queue) -> None:
             await queue.retry(job.id)
     assert ended.state is JobState.COMPLETED
     assert await items(queue) == {1: "run 1", 2: "run 2", 3: "done"}
+
+
+async def test_a_job_that_is_cancelled_and_retried_begins_another_life(queue: Queue) -> None:
+    """The end of an earlier life is not taken for that of the next one."""
+    await queue.enqueue("work", max_attempts=1)
+    for n in (1, 2):
+        lease, job = await take(queue)
+        await job.tx.execute(ADD, n, "failed")
+        await store_of(queue).finish_jobs(
+            [to_finish(job, Fail("no luck"), queue.size_limits)], tx=job.tx.take()
+        )
+        await queue.retry(job.id)
+    await queue.cancel(job.id)
+    await queue.retry(job.id)
+    lease, job = await take(queue)
+    await lease.complete(job, "at last")
+    assert (await queue.get(job.id)).result == "at last"
+    assert await items(queue) == {1: "failed", 2: "failed"}
 
 
 async def test_a_follow_up_that_bullmq_cannot_take_leaves_no_rows(queue: Queue) -> None:

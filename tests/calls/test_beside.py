@@ -20,7 +20,6 @@ from windrow.queue.store import Store
 from windrow.services.calls import get_call
 from windrow.testing import drain
 
-
 pytestmark = pytest.mark.only_on("beside")
 
 

@@ -185,8 +185,8 @@ async def test_j8_a_worker_is_killed_before_and_after_bullmq_is_told(
     recording: Path,
     point: str,
 ) -> None:
-    """`before`: the rows of a stage are committed, and BullMQ knows nothing of it. `after`: it does,
-    and nobody has begun the next stage."""
+    """`before`: the rows of a stage are committed, and BullMQ knows nothing of it. `after`: it
+    does, and nobody has begun the next stage."""
     database = tmp_path / "jobs.db"
     artifacts = open_artifacts(settings)
     async with asyncio.timeout(PATIENCE), Queue.open(url) as queue:

@@ -82,6 +82,7 @@ async def test_page_of_a_job_is_kept_when_the_job_is_completed_and_not_before(st
     assert await store.get_page(second.key) == second
 
 
+@pytest.mark.requires("evicts")
 async def test_pages_go_before_jobs_when_the_database_is_too_large(store: Store) -> None:
     """What can be had again is given up first."""
     job_id = await add_completed(store)

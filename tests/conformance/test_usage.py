@@ -53,6 +53,7 @@ async def test_usage_counts_with_the_completion_or_not_at_all(store: Store) -> N
     assert await store.get_usage("acme", MAY) == 1
 
 
+@pytest.mark.requires("groups")
 async def test_a_run_counts_while_it_goes_on_and_once_when_it_has_ended(store: Store) -> None:
     group = await make_group(store)
     run = RunRow(group.id, "acme", MAY)
@@ -77,6 +78,7 @@ async def test_a_run_counts_while_it_goes_on_and_once_when_it_has_ended(store: S
     assert await store.get_usage("acme", JUNE) == 0
 
 
+@pytest.mark.requires("groups")
 async def test_runs_of_earlier_periods_are_forgotten_but_what_they_used(store: Store) -> None:
     ended, open_ = await make_group(store), await make_group(store)
     for group in (ended, open_):

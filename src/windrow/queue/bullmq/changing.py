@@ -169,7 +169,8 @@ def _reviving(links: Links, found: Found, key: str | None, from_start: bool) -> 
         await put_back(pipe, links, found, is_new=True)
         if not from_start:
             keep_steps(pipe, links, found)
-        pipe.hincrby(links.job_key(job.queue, job.id), rows.RETRIES, 1)
+        retries = 1 + (found.kept.retries if found.kept is not None else 0)
+        pipe.hset(links.job_key(job.queue, job.id), rows.RETRIES, str(retries))
 
     return fill
 

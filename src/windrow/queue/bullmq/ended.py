@@ -20,6 +20,7 @@ ENDS: Final = tuple(state for state in JobState if state in FINAL)
 class Kept(msgspec.Struct, frozen=True):
     job: CopiedJob
     token: str | None = None  # of the run that ended it
+    retries: int = 0  # by hand, up to then
 
 
 def keep(pipe: Pipeline, links: Links, kept: Kept) -> None:
@@ -54,8 +55,8 @@ def decode(text: str) -> Kept:
     return msgspec.json.decode(text, type=Kept)
 
 
-def pack(job: Job, steps: Sequence[Step], token: str | None = None) -> Kept:
-    return Kept(pack_job(job, steps, place=job.seq, unit=None), token)
+def pack(job: Job, steps: Sequence[Step], token: str | None = None, retries: int = 0) -> Kept:
+    return Kept(pack_job(job, steps, place=job.seq, unit=None), token, retries)
 
 
 def to_job(kept: Kept) -> Job:

@@ -316,7 +316,7 @@ def cancelled(
     job.error = rows.one_line(job.errors[-1].message)
     job.finished_at = rows.from_ms(now_ms())
     job.expires_at = None if expires is None else rows.from_ms(expires)
-    return ended.pack(job, rows.steps_of(fields), token)
+    return ended.pack(job, rows.steps_of(fields), token, int(fields.get(rows.RETRIES) or 0))
 
 
 def expiry_of_cancelled(
