@@ -15,6 +15,7 @@ from windrow.queue.records import (
     EventPage,
     Finish,
     Finished,
+    Group,
     Inserted,
     JobRow,
     LimitRow,
@@ -163,6 +164,14 @@ class Miscounts(Mutant):
             dataclasses.replace(info, counts={s: n + 1 for s, n in info.counts.items()})
             for info in await self.store.list_queues()
         ]
+
+
+class WaitsTooLong(Mutant):
+    """Tells of one job more that a group waits for."""
+
+    async def list_groups(self, *args: Any, **options: Any) -> list[Group]:
+        found = await self.store.list_groups(*args, **options)
+        return [dataclasses.replace(group, pending=group.pending + 1) for group in found]
 
 
 class TellsTwice(Mutant):

@@ -27,7 +27,7 @@ from tests.trust.actors import (
     World,
     settle,
 )
-from tests.trust.bookkeeping import audit
+from tests.trust.bookkeeping import audit, audit_events
 from tests.trust.checker import Violation, check
 from tests.trust.history import Entry
 from tests.trust.stepping import Actor, Stepped, stand, step_to_end
@@ -36,6 +36,7 @@ from windrow.queue.job import Job
 from windrow.queue.queue import Queue
 
 STEPS: Final = 160
+AUDITED: Final = 40  # every so many
 FAULTS: Final = 0.06  # of calls
 CRASHES: Final = 0.02  # of steps
 # Not `begin`: whoever loses its reply has lost the connection, and with it what was begun.
@@ -106,6 +107,7 @@ class Simulation:
         self._actors: list[Actor] = []
         self._dead: list[Actor] = []
         self._born: Counter[str] = Counter()
+        self._off: list[Violation] = []  # the first that an audit found
 
     async def run(self) -> Report:
         with _no_waiting(self.seed):
@@ -118,11 +120,14 @@ class Simulation:
             await step_to_end(settle(self.world, self.store))
             jobs = await self._write_finals(first_slots)
             self.counts["jobs"] = len(jobs)
-            off = await audit(Queue(self.store), jobs)
+            await self._audit()
+            self._off += await audit_events(Queue(self.store), jobs)
         for actor in (*self._dead, *self._actors):
             actor.bury()
         violations = check(self.world.entries, limits=LIMITS)
-        return Report(self.seed, violations + off, self.world.entries, self.trace, self.counts)
+        return Report(
+            self.seed, violations + self._off, self.world.entries, self.trace, self.counts
+        )
 
     async def _prepare(self) -> dict[str, datetime]:
         queue = Queue(self.store)
@@ -146,7 +151,9 @@ class Simulation:
         self._actors.append(Actor(name, role, store, acting.run()))
 
     async def _live(self) -> None:
-        for _ in range(STEPS):
+        for number in range(STEPS):
+            if number % AUDITED == 0:
+                await self._audit()
             self._move_clock()
             actor = self._draw(*self._actors)
             if self.world.happens(CRASHES):
@@ -158,6 +165,9 @@ class Simulation:
                 self._actors.remove(actor)
                 if actor.role != "producer" or self.world.happens(0.3):
                     self._begin(actor.role)
+
+    async def _audit(self) -> None:
+        self._off = self._off or await audit(Queue(self.store))
 
     async def _kill(self, actor: Actor) -> None:
         self.trace.say(actor.name, f"is killed at {actor.gate.place}")

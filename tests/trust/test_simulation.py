@@ -75,6 +75,7 @@ def test_the_same_seed_gives_the_same_run(desk: Desk) -> None:
         (mutants.FinishesGroupsTwice, "groups_finish_once"),
         (mutants.SkipsSlots, "schedules_fire_once"),
         (mutants.Miscounts, "bookkeeping"),
+        (mutants.WaitsTooLong, "bookkeeping"),
         (mutants.TellsTwice, "bookkeeping"),
     ],
     ids=lambda given: getattr(given, "__name__", given),
