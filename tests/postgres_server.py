@@ -200,7 +200,7 @@ class PostgresServer:
         folder = Path(
             tempfile.mkdtemp(prefix="windrow-postgres-", dir=self._parent or _fast_folder())
         )
-        self._give_away(folder)
+        self.give_away(folder)
         return folder
 
     def _reachable(self, binaries: PostgresBinaries) -> Path:
@@ -220,7 +220,7 @@ class PostgresServer:
         copy = self._in_folder("binaries")
         for part in binaries.bundle:
             shutil.copytree(part, copy / part.relative_to(root), symlinks=True)
-        self._give_away(copy)
+        self.give_away(copy)
         return copy / binaries.folder.relative_to(root)
 
     def _can_run(self, program: Path) -> bool:
@@ -232,7 +232,7 @@ class PostgresServer:
     def _initdb(self, programs: Path) -> None:
         password_file = self._in_folder("password")
         password_file.write_text(self._password)
-        self._give_away(password_file)
+        self.give_away(password_file)
         done = self._run(
             [
                 programs / "initdb",
@@ -305,7 +305,7 @@ class PostgresServer:
             }
         return options
 
-    def _give_away(self, path: Path) -> None:
+    def give_away(self, path: Path) -> None:
         """Hand a path inside our own folder, with all below it, to the account of the cluster."""
         if not self._account:
             return

@@ -114,7 +114,8 @@ def record(
 
 def write(figures: Figures, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    words = (figures.system, figures.store, figures.promise, figures.fault)
+    place = "beside" if figures.beside else figures.promise
+    words = (figures.system, figures.store, place, figures.fault)
     name = re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")
     text = msgspec.json.format(msgspec.json.encode(figures), indent=1)
     (folder / f"{name}.json").write_bytes(text + b"\n")

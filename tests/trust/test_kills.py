@@ -1,0 +1,171 @@
+"""Processes killed with -9: workers, the server, and one in the middle of its transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.api.server import Server
+from tests.trust.harness import Crew
+from tests.trust.programs import Death
+from windrow import Queue
+from windrow.queue.ids import new_id
+from windrow.queue.sqlite.location import parse_url
+
+JOBS = 20_000
+KILLS = 100
+WORKERS = 3
+LEASE = 2
+BACK_SECONDS = LEASE + 5.0  # the promise
+GROUPS, MEMBERS = 40, 10
+LIMIT, LIMITED = 4, 400
+
+DEATHS = 10
+CLIENTS = 8
+SERVER_KILLS = 4
+ACKNOWLEDGED = 150  # between two kills of the server
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(600)
+async def test_workers_are_killed_100_times_over_20000_jobs_and_nothing_is_lost_or_done_twice(
+    store_url: str, store_name: str, tmp_path: Path
+) -> None:
+    """N2, N3."""
+    dice = random.Random(1)
+    with Crew(store_url, tmp_path) as crew:
+        crew.make_rows()
+        async with Queue.open(store_url) as queue:
+            await queue.set_limit("api", active=LIMIT)
+        await crew.enqueue_groups(GROUPS, MEMBERS)
+        await crew.enqueue(LIMITED, limits=["api"])
+        await crew.enqueue(JOBS - LIMITED - GROUPS * MEMBERS, ("work", "work", "work", "write"))
+        workers = [crew.start(lease=LEASE) for _ in range(WORKERS)]
+        for kill in range(1, KILLS + 1):
+            wanted = kill * JOBS * 9 // (KILLS * 10)
+            await crew.until(lambda wanted=wanted: crew.done >= wanted)  # type: ignore[misc]
+            victim = dice.randrange(WORKERS)
+            crew.kill(workers[victim])
+            workers[victim] = crew.start(lease=LEASE)
+        await crew.until_drained()
+        await crew.stop()
+        verdict = await crew.conclude(limits={"api": LIMIT})
+        back = crew.returns()
+    fault = "kill -9 of workers"
+    notes = {
+        "at_least_once": "",
+        "exactly_once_effect": "a quarter of the jobs write a row through `job.tx`",
+        "group_ends": f"{GROUPS} groups among them",
+        "limits_hold": f"{LIMITED} of them under a limit of {LIMIT} at once",
+    }
+    for promise, note in notes.items():
+        verdict.keep(promise, fault, store=store_name, faults=KILLS, note=note)
+    verdict.keep(
+        "killed_worker",
+        fault,
+        store=store_name,
+        faults=KILLS,
+        recovery=back,
+        note=f"recovery: until the last job it had was claimed again; lease {LEASE} s, so the "
+        f"promise is {BACK_SECONDS:.0f} s",
+    )
+    assert max(back) <= BACK_SECONDS
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("dies", ["before", "amid", "after"])
+async def test_processes_that_die_around_the_commit_of_an_end_leave_it_done_once(
+    store_url: str, store_name: str, tmp_path: Path, dies: Death
+) -> None:
+    """Each worker kills itself: before it sends an end, some moment after, or with the answer in
+    its hands. On SQLite the file is whole after each of them."""
+    with Crew(store_url, tmp_path) as crew:
+        crew.make_rows()
+        await crew.enqueue(600, ("write", "work"))
+        for _ in range(2):
+            crew.start(lease=1, dies=dies)
+        deaths = 0
+        while deaths < DEATHS:
+            await crew.until(lambda: any(not one.is_alive for one in crew.members[-2:]))
+            check_file(store_url)
+            deaths += crew.replace_the_dead(lease=1, dies=dies)
+        crew.start(lease=1)
+        await crew.until_drained()
+        verdict = await crew.conclude()
+    moment = {"before": "before", "amid": "in the middle of", "after": "after"}[dies]
+    verdict.keep(
+        "exactly_once_effect",
+        f"killed {moment} the write of an end",
+        store=store_name,
+        faults=deaths,
+        note="`PRAGMA integrity_check` after each" if store_name == "sqlite" else "",
+    )
+
+
+def check_file(url: str) -> None:
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(parse_url(url).path, timeout=30)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+@pytest.mark.chaos
+async def test_jobs_that_the_server_acknowledged_are_there_when_it_is_killed(
+    store_url: str, store_name: str, tmp_path: Path
+) -> None:
+    """A client that got no answer asks again under the same id; that makes no second job."""
+    server = Server(tmp_path, "--no-worker")
+    server.database = store_url
+    recovery = []
+    with Crew(store_url, tmp_path) as crew, server:
+        async with aiohttp.ClientSession(server.url) as session:
+            over = asyncio.Event()
+            clients = [asyncio.create_task(ask(crew, session, over)) for _ in range(CLIENTS)]
+            for _ in range(SERVER_KILLS):
+                await until_acknowledged(crew, ACKNOWLEDGED)
+                server.kill()
+                killed_at = time.monotonic()
+                await asyncio.to_thread(server.start)
+                await until_acknowledged(crew, 1)
+                recovery.append(time.monotonic() - killed_at)
+            over.set()
+            await asyncio.gather(*clients)
+        crew.start()
+        await crew.until_drained()
+        verdict = await crew.conclude()
+    verdict.keep(
+        "durable",
+        "kill -9 of the API server",
+        store=store_name,
+        faults=SERVER_KILLS,
+        recovery=recovery,
+        note=f"{CLIENTS} clients; recovery: to the next acknowledgement, its start included",
+    )
+
+
+async def ask(crew: Crew, session: aiohttp.ClientSession, over: asyncio.Event) -> None:
+    """Enqueue one job after the other, each until it is acknowledged."""
+    while not over.is_set():
+        job_id = new_id()
+        crew.history.write("offered", job_id)
+        body = {"kind": "work", "id": job_id}
+        while True:
+            try:
+                async with session.post("/queue/jobs", json=body) as answer:
+                    answer.raise_for_status()
+                    await answer.read()
+                break
+            except (aiohttp.ClientError, ConnectionError):
+                await asyncio.sleep(0.02)
+        crew.history.write("enqueued", job_id)
+
+
+async def until_acknowledged(crew: Crew, more: int) -> None:
+    wanted = crew.acknowledged + more
+    await crew.until(lambda: crew.acknowledged >= wanted)
