@@ -13,7 +13,7 @@ BIN   := .venv/bin
 STAMP := .venv/.installed
 
 # The rules of the code that are themselves tests: fast, and need no database server.
-RULES := $(wildcard tests/test_layers.py tests/test_public_api.py tests/test_statements.py tests/test_docs.py \
+RULES := $(wildcard tests/test_layers.py tests/test_public_api.py tests/test_statements.py tests/test_docs.py tests/test_docs_code.py tests/reference/test_reference.py \
            tests/test_licences.py)
 
 .DEFAULT_GOAL := help

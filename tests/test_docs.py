@@ -6,9 +6,9 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
-import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
@@ -18,7 +18,9 @@ from windrow.worker import depths
 from windrow.worker.metrics import Metrics
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+LINK = re.compile(r"\]\(([^)#: ]*)(?:#([^)]*))?\)")
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 def fenced(path: Path, language: str) -> list[str]:
@@ -77,10 +79,45 @@ def run_program(text: str, folder: Path) -> str:
     ).stdout
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_between_documents_lead_somewhere(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
-        assert (path.parent / target).exists(), f"{path.name} links to {target}"
+def test_links_between_documents_lead_somewhere() -> None:
+    dead = [
+        f"{path.relative_to(ROOT)}: {target}#{anchor}"
+        for path in DOCUMENTS
+        for target, anchor in LINK.findall(FENCED.sub("", path.read_text("utf-8")))
+        if not leads_somewhere(path, target, anchor)
+    ]
+    assert dead == []
+
+
+def leads_somewhere(path: Path, target: str, anchor: str) -> bool:
+    file = path.parent / target if target else path
+    return file.exists() and (not anchor or anchor in anchors_of(file))
+
+
+@cache
+def anchors_of(path: Path) -> set[str]:
+    """What the headings of a document are called in links, on the site and elsewhere."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", path.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", one.lower())) for one in headings}
+
+
+def test_pages_of_the_site_link_to_no_page_outside_it() -> None:
+    """Other files are laid beside the site; a document that is no page has no address there."""
+    docs = ROOT / "docs"
+    outside = [
+        f"{path.relative_to(ROOT)}: {target}"
+        for path in docs.glob("**/*.md")
+        for target, _ in LINK.findall(path.read_text("utf-8"))
+        if target.endswith(".md") and not (path.parent / target).resolve().is_relative_to(docs)
+    ]
+    assert outside == []
+
+
+def test_a_link_to_a_heading_that_is_not_there_is_found() -> None:
+    concepts = ROOT / "docs/concepts.md"
+    assert leads_somewhere(concepts, "", "events")
+    assert not leads_somewhere(concepts, "", "no-such-heading")
+    assert not leads_somewhere(concepts, "guides/nowhere.md", "")
 
 
 def test_every_page_is_in_the_navigation() -> None:
