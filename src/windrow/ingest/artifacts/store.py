@@ -11,7 +11,7 @@ from windrow.settings import Settings, data_folder
 
 FOLDER: Final = "artifacts"
 S3: Final = "s3://"
-_PART: Final = re.compile(r"[A-Za-z0-9@_=+-][A-Za-z0-9.@_=+-]*")
+_PART: Final = re.compile(r"[A-Za-z0-9@_=+-][A-Za-z0-9.@_=+-]{0,199}")
 
 
 class Artifacts(Protocol):
