@@ -11,11 +11,12 @@ WIDTH: Final = 300  # characters of a snippet
 _WORD: Final = re.compile(r"\w+")
 _SHORTEST_STEM: Final = 4
 # Words of a question that say nothing of what is looked for: marked only if it has no others.
-_COMMON: Final = frozenset(
+_COMMON_TEXT: Final = (
     "a an and are as at be by can do does for from had has have how i if in is it its me my no not "
     "of on or our so that the their them then there these they this to was we were what when where "
-    "which who why will with you your".split()
+    "which who why will with you your"
 )
+_COMMON: Final = frozenset(_COMMON_TEXT.split())
 
 
 def snippet(text: str, query: str, width: int = WIDTH) -> tuple[str, tuple[tuple[int, int], ...]]:
