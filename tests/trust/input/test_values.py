@@ -115,7 +115,8 @@ def read_back(queue: Any, id: str, job: dict[str, Any]) -> None:
     assert read.tags == tuple(job.get("tags", ()))
     assert read.unique == job.get("unique")
     assert read.tenant == job.get("tenant")
-    filters = [{name: job[name]} for name in ("kind", "queue", "tenant", "unique") if name in job]
+    names = ("kind", "queue", "tenant", "unique")
+    filters: list[dict[str, Any]] = [{name: job[name]} for name in names if name in job]
     filters += [{"tag": tag} for tag in job.get("tags", ())]
     for wanted in filters:
         assert [one.id for one in queue.list(**wanted)] == [id], wanted
