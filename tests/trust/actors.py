@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from random import Random
 from typing import Any, Final
 
@@ -44,6 +45,8 @@ class World:
     entries: list[Entry]
     jobs: list[str] = field(default_factory=list)  # that somebody may meddle with
     groups: dict[str, bool] = field(default_factory=dict)  # whether they have a finish job
+    steps: dict[str, int] = field(default_factory=dict)  # what jobs got of theirs
+    wrong: list[str] = field(default_factory=list)  # what somebody saw that cannot be
     is_closing: bool = False
 
     def history(self, by: str) -> History:
@@ -231,7 +234,7 @@ class Worker(Part):
         if job.kind == "root":
             await self._fan_out(job)
         if self.world.happens(0.2):
-            await job.step("look", lambda: job.runs)
+            await self._step(job)
         if self.world.happens(0.4):
             await stand(1)
         if self.world.happens(0.3):
@@ -240,6 +243,13 @@ class Worker(Part):
         if self.world.happens(0.5):
             await job.tx.execute(f"INSERT INTO {ROWS} (job) VALUES ($1)", job.id)
             self.history.of(job, "written")
+
+    async def _step(self, job: Job) -> None:
+        """What the first run to take it got is what every later one gets."""
+        value = await job.step("look", lambda: job.runs)
+        kept = self.world.steps.setdefault(job.id, value)
+        if kept != value and job.unique is None:
+            self.world.wrong.append(f"a step of job {job.id} was {kept}, and later {value}")
 
     async def _fan_out(self, job: Job) -> None:
         group = await self.queue.create_group(root=job)
@@ -307,7 +317,8 @@ class Meddler(Part):
 
     async def run(self) -> None:
         while not self.world.is_closing:
-            await _tried(self.chance.choice((self._job, self._job, self._queue, self._group)))
+            acts = (self._job, self._job, self._edit, self._queue, self._group)
+            await _tried(self.chance.choice(acts))
             await stand(1)
 
     async def _job(self) -> None:
@@ -331,6 +342,19 @@ class Meddler(Part):
             case "delete" if self.world.happens(0.3):
                 self.history.write("removed", job)
                 await self.queue.delete(job)
+
+    async def _edit(self) -> None:
+        if not self.world.jobs:
+            return
+        changes: dict[str, Any] = self.chance.choice(
+            (
+                {"priority": 9},
+                {"queue": self.chance.choice(QUEUES)},
+                {"limits": self.chance.choice(([], ["host:a"], ["host:b", "host:a"]))},
+                {"run_at": self.world.clock.now() + timedelta(seconds=self.chance.choice((0, 9)))},
+            )
+        )
+        await self.queue.edit(self.chance.choice(self.world.jobs), **changes)
 
     async def _queue(self) -> None:
         queue = self.chance.choice(QUEUES)

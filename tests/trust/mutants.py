@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from windrow.queue.checks import SizeLimits, to_row
-from windrow.queue.job import JobState, NewJob
+from windrow.queue.job import JobState, NewJob, Step
 from windrow.queue.records import (
     Claim,
     EventPage,
@@ -154,6 +154,17 @@ class SkipsSlots(Mutant):
         fired: list[Inserted] = await self.store.fire_schedules(limit)
         await self.store.delete_jobs([one.id for one in fired])
         return fired
+
+
+class ForgetsSteps(Mutant):
+    """Keeps nothing of a step for later runs."""
+
+    async def get_steps(self, job_id: str) -> list[Step]:
+        return []
+
+    async def save_step(self, job_id: str, token: str, name: str, result: str) -> str:
+        await self.store.save_step(job_id, token, name, result)
+        return result
 
 
 class Miscounts(Mutant):

@@ -37,8 +37,6 @@ from windrow.queue.queue import Queue
 
 STEPS: Final = 160
 AUDITED: Final = 40  # every so many
-FAULTS: Final = 0.06  # of calls
-CRASHES: Final = 0.02  # of steps
 # Not `begin`: whoever loses its reply has lost the connection, and with it what was begun.
 FAULTY: Final = (
     "insert_jobs",
@@ -65,18 +63,19 @@ FAULTY: Final = (
     "resume_jobs",
     "retry_jobs",
     "delete_jobs",
+    "edit_job",
     "pause_queue",
     "resume_queue",
     "set_limit",
     "park_key",
 )
 EVERY: Final = {"each": 600.0, "last": 120.0}  # schedules, by name
-CAST: Final[tuple[tuple[str, type[Part], int], ...]] = (
-    ("producer", Producer, 2),
-    ("worker", Worker, 3),
-    ("keeper", Keeper, 1),
-    ("meddler", Meddler, 1),
-)
+ROLES: Final[dict[str, type[Part]]] = {
+    "producer": Producer,
+    "worker": Worker,
+    "keeper": Keeper,
+    "meddler": Meddler,
+}
 Wrap = Callable[[Any], Any]  # a store, changed
 
 
@@ -93,6 +92,31 @@ class Report:
         return "\n".join(map(str, self.violations))
 
 
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How rough a run is: drawn too, since what hides in a storm shows in a drizzle."""
+
+    cast: tuple[tuple[str, int], ...]
+    faults: float  # of calls
+    crashes: float  # of steps
+    jumps: float  # of steps
+
+    @classmethod
+    def draw(cls, chance: random.Random) -> Weather:
+        cast = (
+            ("producer", chance.randint(1, 3)),
+            ("worker", chance.randint(1, 4)),
+            ("keeper", 1),
+            ("meddler", chance.choice((0, 1, 1, 2))),
+        )
+        return cls(
+            cast,
+            faults=chance.choice((0.0, 0.03, 0.06, 0.15)),
+            crashes=chance.choice((0.0, 0.02, 0.05)),
+            jumps=chance.choice((0.02, 0.05, 0.1)),
+        )
+
+
 class Simulation:
     """One run. `wrap` may put something between the queue and the store, to break it."""
 
@@ -103,6 +127,8 @@ class Simulation:
         self.faulty = FaultyStore(self.store)
         self.trace = Trace(self.clock, is_kept=trace)
         self.world = World(random.Random(seed), self.clock, Told(self.trace))
+        self.weather = Weather.draw(self.world.chance)
+        self.trace.say("the weather", str(self.weather))
         self.counts: Counter[str] = Counter()
         self._actors: list[Actor] = []
         self._dead: list[Actor] = []
@@ -112,8 +138,8 @@ class Simulation:
     async def run(self) -> Report:
         with _no_waiting(self.seed):
             first_slots = await self._prepare()
-            for role, _, count in CAST:
-                for _ in range(count):
+            for role, number in self.weather.cast:
+                for _ in range(number):
                     self._begin(role)
             await self._live()
             await self._close()
@@ -125,6 +151,7 @@ class Simulation:
         for actor in (*self._dead, *self._actors):
             actor.bury()
         violations = check(self.world.entries, limits=LIMITS)
+        violations += [Violation("steps_kept", "", words) for words in self.world.wrong]
         return Report(
             self.seed, violations + self._off, self.world.entries, self.trace, self.counts
         )
@@ -136,7 +163,7 @@ class Simulation:
         await queue.set_queue(BOUNDED, max_depth=2, on_full=self._draw("reject", "drop_oldest"))
         each = await queue.schedule("each", "work", every=EVERY["each"], catch_up="all")
         last = await queue.schedule("last", "work", every=EVERY["last"], catch_up="one")
-        self.faulty.at_random(self.seed, FAULTS, verbs=FAULTY)
+        self.faulty.at_random(self.seed, self.weather.faults, verbs=FAULTY)
         return {"each": each.next_at, "last": last.next_at}
 
     def _draw(self, *choices: Any) -> Any:
@@ -146,8 +173,7 @@ class Simulation:
         self._born[role] += 1
         name = f"{role}-{self._born[role]}"
         store = Stepped(self.faulty, partial(self.trace.say, name))
-        part = next(part for known, part, _ in CAST if known == role)
-        acting: Any = part(self.world, name, store)
+        acting: Any = ROLES[role](self.world, name, store)
         self._actors.append(Actor(name, role, store, acting.run()))
 
     async def _live(self) -> None:
@@ -156,7 +182,7 @@ class Simulation:
                 await self._audit()
             self._move_clock()
             actor = self._draw(*self._actors)
-            if self.world.happens(CRASHES):
+            if self.world.happens(self.weather.crashes):
                 await self._kill(actor)
             else:
                 await actor.step()
@@ -176,15 +202,16 @@ class Simulation:
         await actor.kill()
 
     def _move_clock(self) -> None:
-        draw = self.world.chance.random()
-        if draw < 0.4:
+        if self.world.happens(self.weather.jumps):
+            draw = self.world.chance.random()
+            if draw < 0.6:
+                self._jump(self.world.chance.uniform(5, 15))  # about a lease
+            elif draw < 0.7:
+                self._jump(self.world.chance.uniform(60, 3600))
+            else:
+                self._jump(-self.world.chance.uniform(0, 3))
+        elif self.world.happens(0.4):
             self.clock.advance(self.world.chance.uniform(0, 1))
-        elif draw < 0.43:
-            self._jump(self.world.chance.uniform(5, 15))  # about a lease
-        elif draw < 0.435:
-            self._jump(self.world.chance.uniform(60, 3600))
-        elif draw < 0.45:
-            self._jump(-self.world.chance.uniform(0, 3))
 
     def _jump(self, seconds: float) -> None:
         self.trace.say("the clock", f"jumps by {seconds:+.1f} s")

@@ -74,6 +74,7 @@ def test_the_same_seed_gives_the_same_run(desk: Desk) -> None:
         (mutants.NeverRescues, "one_final_state"),
         (mutants.FinishesGroupsTwice, "groups_finish_once"),
         (mutants.SkipsSlots, "schedules_fire_once"),
+        (mutants.ForgetsSteps, "steps_kept"),
         (mutants.Miscounts, "bookkeeping"),
         (mutants.WaitsTooLong, "bookkeeping"),
         (mutants.TellsTwice, "bookkeeping"),
