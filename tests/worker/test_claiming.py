@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from windrow import Done, Job, NewJob, Queue, Worker, handler
 from windrow.queue.job import JobState
 from windrow.queue.records import Claim, Finish, Finished
 from windrow.queue.store import Store
+from windrow.worker import completer
 from windrow.worker.completer import MOST_AT_ONCE, WORTH_WAITING
+from windrow.worker.pace import Pace
 
 
 class Spy:
@@ -220,3 +224,30 @@ async def test_worker_is_not_idle_because_of_a_claim_from_before_the_last_end(
     await Worker(queue, [first, second], concurrency=4).run(until_idle=True)
 
     assert (await queue.counts())[JobState.COMPLETED] == 2
+
+
+async def test_ends_that_are_written_at_once_leave_nobody_without_a_claim(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker has become slower, so it has more jobs than it would claim now, and all their ends
+    are on their way in two batches: neither alone makes room."""
+    monkeypatch.setattr(completer, "WORTH_WAITING", 2)
+    monkeypatch.setattr(completer, "MOST_AT_ONCE", 2)
+    ahead = iter([3])
+    monkeypatch.setattr(Pace, "ahead", lambda pace: next(ahead, 0))
+    queue = Queue(store)
+    done = asyncio.Semaphore(0)
+
+    @handler("work")
+    async def work(job: Job) -> None:
+        done.release()
+
+    await queue.enqueue_many([NewJob("work") for _ in range(5)])
+    worker = Worker(queue, [work], concurrency=1)
+    task = asyncio.create_task(worker.run())
+    async with asyncio.timeout(10):
+        for _ in range(5):
+            await done.acquire()
+    worker.stop()
+    await task
+    assert (await queue.counts())[JobState.COMPLETED] == 5

@@ -50,6 +50,7 @@ class Completer(Service):
         self._observers = observers
         self._pending: deque[tuple[Run, Outcome]] = deque()
         self._last_batch = 0
+        self._leaving = 0  # runs whose ends are being written
         self._tasks: set[asyncio.Task[None]] = set()  # ends that are written by themselves
         self.claimer: Claimer | None = None  # who claims with us, once there is one
         self.helper = Helper(self)
@@ -146,17 +147,22 @@ class Completer(Service):
         await self._written([end.run for end in ends], finished)
 
     async def _write(self, ends: list[End]) -> Finished:
-        claim = self.claimer.reserve(leaving=len(ends)) if self.claimer else None
+        self._leaving += len(ends)
+        claim = self.claimer.reserve(leaving=self._leaving) if self.claimer else None
         try:
             finished = await self._store.finish_jobs([end.finish for end in ends], claim=claim)
         except BaseException:
             if claim and self.claimer:
                 self.claimer.failed(claim)
             raise
+        finally:
+            self._leaving -= len(ends)
         for end in ends:
             self._runs.remove(end.run)
         if claim and self.claimer:
             self.claimer.took(claim, finished.claimed)
+        elif self.claimer:
+            self.claimer.wake()  # there was no room then; there may be now, and nobody else looks
         return finished
 
     async def _written(self, runs: list[Run], finished: Finished) -> None:
