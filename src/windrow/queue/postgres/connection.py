@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -221,17 +221,9 @@ class Database:
 
         return await retried(once)
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
-            connection = await self._pool.acquire()
-            is_kept = False
-            try:
-                yield connection
-                is_kept = self._pool.keep(connection)
-            finally:
-                if not is_kept:
-                    await self._pool.release(connection)
+    def connection(self) -> AbstractAsyncContextManager[Connection]:
+        """A connection, while the block lasts."""
+        return _Use(self)
 
     async def lend(self) -> Connection:
         """A connection to be given back with `take_back`."""
@@ -269,18 +261,46 @@ class Database:
                 self._loans.release()
 
 
-@contextmanager
-def pooler_noticed(is_declared: bool) -> Iterator[None]:
+class _PoolerNoticed:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, asyncpg.PostgresError) and _is_poolers_doing(error):
+            raise ConfigError(
+                "there seems to be a pooler between Windrow and the database: add ?pooled=true to "
+                f"the database URL ({error.args[0]}, SQLSTATE {error.sqlstate})"
+            ) from error
+
+
+_pooler_noticed: Final = _PoolerNoticed()
+
+
+def pooler_noticed(is_declared: bool) -> AbstractContextManager[None]:
     """Tell what to do when there is a pooler between us and the server that nobody told us of."""
-    try:
-        yield
-    except asyncpg.PostgresError as error:
-        if is_declared or not _is_poolers_doing(error):
-            raise
-        raise ConfigError(
-            "there seems to be a pooler between Windrow and the database: add ?pooled=true to the "
-            f"database URL ({error.args[0]}, SQLSTATE {error.sqlstate})"
-        ) from error
+    return nullcontext() if is_declared else _pooler_noticed
+
+
+class _Use:
+    """A connection of the pool, while the block lasts. No generator: it is made for every
+    statement."""
+
+    def __init__(self, database: Database) -> None:
+        self._pool = database._pool
+        self._is_behind_pooler = database._is_behind_pooler
+
+    async def __aenter__(self) -> Connection:
+        with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
+            self._connection = await self._pool.acquire()
+        return self._connection
+
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None and self._pool.keep(self._connection):
+            return
+        with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
+            await self._pool.release(self._connection)
+            if error is not None:
+                raise error
 
 
 def _is_poolers_doing(error: asyncpg.PostgresError) -> bool:

@@ -6,8 +6,7 @@ the code the server sent and not by their classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Final
 
 import asyncpg
@@ -48,18 +47,25 @@ _TOO_DEEP: Final = "54001"  # the JSON parser ran out of stack
 _BAD_VALUES: Final = {"22003", "22008", "22P02", "22P05", "22021", "54000"}
 
 
-@contextmanager
-def wrapped_errors() -> Iterator[None]:
+class _WrappedErrors:
+    """No generator: it is entered for every statement."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, WindrowError):
+            wrapped = wrap(error)
+            if wrapped is not None:
+                raise wrapped from error
+
+
+_wrapped_errors: Final = _WrappedErrors()
+
+
+def wrapped_errors() -> AbstractContextManager[None]:
     """Let nothing of a driver out: every error of the database becomes one of ours."""
-    try:
-        yield
-    except WindrowError:
-        raise
-    except Exception as error:
-        wrapped = wrap(error)
-        if wrapped is None:
-            raise
-        raise wrapped from error
+    return _wrapped_errors
 
 
 def wrap(error: Exception) -> WindrowError | None:
