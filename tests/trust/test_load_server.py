@@ -36,10 +36,11 @@ PATIENT = frozenset({429, 503})  # the only refusals, and only with a time to co
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(tmp_path: Path, store_url: str) -> Iterator[Server]:
     with ExitStack() as stack:
         with few_open_files():
-            started = stack.enter_context(Server(tmp_path, "--no-worker"))
+            started = Server(tmp_path, "--no-worker", WINDROW_DATABASE_URL=store_url)
+            stack.enter_context(started)
         yield started
 
 
@@ -57,7 +58,9 @@ def few_open_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def test_each_of_5000_listeners_gets_every_event(server: Server) -> None:
+async def test_each_of_5000_listeners_gets_every_event(
+    server: Server, store_name: str, store_url: str
+) -> None:
     resource_before = memory(server.process.pid)
     opened_at = time.monotonic()
     slots = asyncio.Semaphore(OPENING)
@@ -68,7 +71,7 @@ async def test_each_of_5000_listeners_gets_every_event(server: Server) -> None:
     cpu = cpu_seconds(server.process.pid)
     began = time.monotonic()
     heard = [asyncio.create_task(hear(reader, EVENTS)) for reader, _ in listeners]
-    async with Queue.open(server.database) as queue:
+    async with Queue.open(store_url) as queue:
         wanted = [
             str(one.id)
             for one in await queue.enqueue_many([NewJob("work", queue="q") for _ in range(EVENTS)])
@@ -84,7 +87,7 @@ async def test_each_of_5000_listeners_gets_every_event(server: Server) -> None:
     scorecard.record(
         "steady",
         f"{LISTENERS:,} listeners of /events",
-        store="sqlite",
+        store=store_name,
         jobs=EVENTS,
         faults=0,
         lost=lost,
@@ -120,8 +123,10 @@ async def hear(reader: asyncio.StreamReader, events: int) -> list[str]:
     return jobs
 
 
-async def test_500_clients_at_once_are_answered_or_told_when_to_come_again(server: Server) -> None:
-    async with Queue.open(server.database) as queue:
+async def test_500_clients_at_once_are_answered_or_told_when_to_come_again(
+    server: Server, store_name: str, store_url: str
+) -> None:
+    async with Queue.open(store_url) as queue:
         known = [one.id for one in await queue.enqueue_many([NewJob("work") for _ in range(100)])]
     answers: list[tuple[str, int, float]] = []
     bad: list[str] = []
@@ -143,7 +148,7 @@ async def test_500_clients_at_once_are_answered_or_told_when_to_come_again(serve
     async with asyncio.timeout(WAIT_SECONDS):
         await asyncio.gather(*(client(number) for number in range(CLIENTS)))
     cpu = cpu_seconds(server.process.pid) - cpu
-    async with Queue.open(server.database) as queue:
+    async with Queue.open(store_url) as queue:
         stored = sum((await queue.counts()).values()) - len(known)
 
     statuses = Counter(status for _, status, _ in answers)
@@ -152,7 +157,7 @@ async def test_500_clients_at_once_are_answered_or_told_when_to_come_again(serve
     scorecard.record(
         "steady",
         f"{CLIENTS} clients of the HTTP API at once",
-        store="sqlite",
+        store=store_name,
         jobs=taken,
         faults=0,
         lost=taken - stored,
