@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psycopg
 import pytest
@@ -226,15 +226,22 @@ def flatness(samples: list[Sample]) -> float:
 @contextmanager
 def running(verb: str, options: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
     """A process of `tests.trust.load`, which is to end well, and is ended if the test fails."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.trust.load", verb, json.dumps(options)],
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=stop_with_parent(signal.SIGKILL),
-    )
-    try:
-        yield process
-        assert process.wait(60) == 0, verb
-    finally:
-        process.kill()
-        process.wait()
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.trust.load", verb, json.dumps(options)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            preexec_fn=stop_with_parent(signal.SIGKILL),
+        )
+        try:
+            yield process
+            assert process.wait(60) == 0, said_last(log)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def said_last(log: IO[str]) -> str:
+    log.seek(0)
+    return log.read()[-3000:]
