@@ -250,15 +250,21 @@ async def test_what_cannot_wait_again_is_left_to_a_worker(store: Store, url: str
     }
 
 
-async def test_a_job_asked_to_pause_is_paused_however_often_it_crashed(
+async def test_a_job_asked_to_pause_is_paused_unless_it_was_its_last_crash(
     store: Store, url: str
 ) -> None:
     await install_cron(url)
-    job_id = (await add_and_claim(store, max_crashes=1)).id
-    await store.pause_jobs([job_id])
+    job_id = (await add_and_claim(store, max_crashes=2)).id
+    last = (await add_and_claim(store, max_crashes=1)).id
+    await store.pause_jobs([job_id, last])
     await _expire(url)
     await run_command(url, "rescue")
-    assert await store.get_states([job_id]) == {job_id: JobState.PAUSED}
+    assert await store.get_states([job_id, last]) == {
+        job_id: JobState.PAUSED,
+        last: JobState.ACTIVE,  # to be failed by a worker
+    }
+    await store.rescue_jobs()
+    assert await store.get_states([last]) == {last: JobState.FAILED}
 
 
 async def test_counts_are_folded(store: Store, url: str) -> None:
