@@ -26,6 +26,7 @@ TEXTS = [
     "日本語 のテキスト 😀  a   b\r\n\r\n\tx ▁y",
     "مرحبا بالعالم",
     "   leading and trailing   \n\n",
+    "if (self.load_2('é.txt', x2=0x1F)) {  //==== a1\u00b2. \n  return\tx▁ ▁ y; }\x00 1 23",
     " ",
     "x" * 3000,
     "one two three " * 700,
@@ -59,12 +60,17 @@ async def test_vectors_are_those_of_the_library(library: object) -> None:
 
 
 def test_no_token_reaches_from_one_word_into_the_next() -> None:
-    """What taking a text apart at its spaces and lines rests on."""
+    """What taking a text apart at its spaces and lines rests on, and ASCII also at its digits, and
+    between letters and signs."""
     vocabulary = Tokenizer.from_file(str(_wheel() / VOCABULARY)).get_vocab()
 
     assert len(vocabulary) == 32_000
     assert [token for token in vocabulary if re.search("[^▁]▁", token)] == []
     assert [token for token in vocabulary if "\n" in token and token != "\n"] == []
+    plain = [token for token in vocabulary if not re.fullmatch("<.*>", token)]
+    whole = "▁*(?:[A-Za-z]+|[0-9]|[^▁A-Za-z0-9]+)"
+    ascii_ = [token for token in plain if token.replace("▁", "").isascii()]
+    assert [token for token in ascii_ if not re.fullmatch(f"{whole}|▁+", token)] == []
 
 
 def test_words_that_are_remembered_give_the_same_vectors() -> None:

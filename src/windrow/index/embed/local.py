@@ -4,9 +4,10 @@ A text's vector is the mean of those of its tokens: nothing is needed but a tabl
 The table is mapped from its file, and so shared by all processes of a machine. The wheel's own code
 is never imported: it wants to download, and reads the whole table into each process.
 
-No token of this vocabulary reaches from one word into the next, nor over the end of a line (a test
-looks at all of them). So the vector of a text is the sum of those of its words, and these are
-remembered: that takes a third of the time of adding up the tokens of each text.
+No token of this vocabulary reaches from one word into the next, nor over the end of a line, nor from
+letters to digits or signs (a test looks at all of them). So the vector of a text is the sum of those
+of its words, and these are remembered: that takes a third of the time of adding up the tokens of
+each text. Words are letters alone: `load(path_2):` is hardly ever there twice, but its parts are.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ MOST_WORDS: Final = 40_000  # remembered; about 50 MB
 LONGEST_WORD: Final = 48  # characters; longer ones hardly come again
 SHORT: Final = 2000  # characters that are embedded faster than handed to a thread
 SPACE_MARK: Final = "▁"  # how the vocabulary writes a space
-_WORD: Final = re.compile(r"▁*[^▁\n]+|\n|▁+")
+_WORD: Final = re.compile(r" *[^ \n]+|\n| +")
+# The same of ASCII alone: letters, each digit, and signs.
+_PART: Final = re.compile(r" *[A-Za-z]+|\n| *[0-9]| *[^ \nA-Za-z0-9]+| +")
 
 
 class LocalEmbedder:
@@ -75,14 +78,19 @@ class LocalEmbedder:
     def _fill(self, rows: NDArray[np.float32], texts: Sequence[str]) -> None:
         """The sum of each text's words into its row."""
         split = [_words(text) for text in texts]
-        known, long = self._learn(set().union(*split))
-        place_of, table = known.places, known.rows
-        for row, words in zip(rows, split, strict=True):
-            if long:
-                row += sum(long[word] for word in words if word in long)
-                words = [word for word in words if word not in long]
-            if words:
-                row += table.take([place_of[word] for word in words], axis=0).sum(axis=0)
+        known = self._words
+        long: dict[str, NDArray[np.float32]] | None = None  # not looked for yet
+        for number, words in enumerate(split):
+            try:
+                places = [*map(known.places.__getitem__, words)]
+            except KeyError:
+                if long is None:
+                    known, long = self._learn(set().union(*split[number:]))
+                rows[number] += sum(long[word] for word in words if word in long)
+                places = [known.places[word] for word in words if word not in long]
+            if places:
+                # As none is out of range, nothing is looked at twice.
+                rows[number] += np.add.reduce(known.rows.take(places, axis=0, mode="clip"), axis=0)
 
     def _learn(self, words: set[str]) -> tuple[Remembered, dict[str, NDArray[np.float32]]]:
         """A memory that has all these words but the long ones, and the vectors of those."""
@@ -121,7 +129,7 @@ class LocalEmbedder:
 
     def tokens_of(self, word: str) -> list[int]:
         # A third of the time of a whole tokenizer.
-        return [token.id for token in self._vocabulary.tokenize(word)]
+        return [token.id for token in self._vocabulary.tokenize(word.replace(" ", SPACE_MARK))]
 
 
 class Remembered:
@@ -153,9 +161,17 @@ def local_embedder() -> LocalEmbedder:
 
 
 def _words(text: str) -> list[str]:
-    """The text taken apart, each word with the spaces before it, as the vocabulary has them."""
-    text = without_lone_surrogates(text)
-    return _WORD.findall(f" {text}".replace(" ", SPACE_MARK)) if text else []
+    """The text taken apart, each word with the spaces before it."""
+    if not text:
+        return []
+    if text.isascii():
+        return _PART.findall(f" {text}")
+    text = without_lone_surrogates(text).replace(SPACE_MARK, " ")
+    return [part for word in _WORD.findall(f" {text}") for part in _parts(word)]
+
+
+def _parts(word: str) -> Sequence[str]:
+    return _PART.findall(word) if word.isascii() else (word,)
 
 
 def _vocabulary(path: Path) -> Model:
