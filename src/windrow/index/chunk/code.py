@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
 
 from windrow.index.chunk.grammars import (
     CONTAINERS,
@@ -87,8 +88,7 @@ def _parse(source: bytes, name: str) -> Tree | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
+class _Cut(msgspec.Struct, frozen=True, gc=False):
     """Here a piece begins, at a byte; it ends where the next one begins."""
 
     place: int
@@ -105,18 +105,18 @@ class _Walk:
 
     def cuts(self, node: Node, names: tuple[str, ...], depth: int = 0) -> Iterator[_Cut]:
         leading: int | None = None  # where what belongs to the next definition begins
-        last_row = -1
+        before: Node | None = None
         for child in node.named_children:  # brackets belong to what is before them
-            starts_behind, end = child.start_point.row == last_row, child.end_point
-            last_row = end.row if end.column else -1  # it may reach over the end of its line
             if child.type in LEADING:
-                if starts_behind and leading is None:
-                    continue  # a remark about what stands before it
-                leading = child.start_byte if leading is None else leading
-                continue
-            place = child.start_byte if leading is None else leading
-            leading = None
-            yield from self._cuts_of(child, place, names, depth)
+                # A remark about what stands before it belongs to that.
+                if leading is None and not _stands_behind(child, before):
+                    leading = child.start_byte
+            else:
+                yield from self._cuts_of(
+                    child, child.start_byte if leading is None else leading, names, depth
+                )
+                leading = None
+            before = child
         if leading is not None:
             yield _Cut(leading, names, Begins.ANYWHERE)
 
@@ -150,11 +150,21 @@ class _Walk:
         return " ".join(name.split())[:LONGEST_NAME]
 
 
+def _stands_behind(node: Node, before: Node | None) -> bool:
+    """Whether a node begins on the line where the one before it ends."""
+    if before is None:
+        return False
+    end = before.end_point
+    # One may reach over the end of its line.
+    return bool(end.column) and node.start_point.row == end.row
+
+
 def _definition(node: Node) -> Node | None:
     """The definition that a node is, or that it is written around."""
-    if node.type in DEFINITIONS:
+    kind = node.type
+    if kind in DEFINITIONS:
         return node
-    if node.type not in WRAPPERS:
+    if kind not in WRAPPERS:
         return None
     for child in node.named_children[:8]:
         if child.type in DEFINITIONS or _has_function_value(child):

@@ -80,6 +80,10 @@ class _Blocks:
             if _closes(line, self._fence):
                 self._fence = ""
             return None
+        if line[:1].isalpha():  # most lines: nothing else that is looked for begins like this
+            self._rows = 0
+            self._lines += 1
+            return Begins.ANYWHERE if self._lines == 1 else None
         if not line or line.isspace():
             self._lines = self._rows = 0
             return None

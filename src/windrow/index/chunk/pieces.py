@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+import msgspec
+
 LONGEST_CHARACTER: Final = 32  # code points of one that is put together; longer ones are cut
 JOINER: Final = "\u200d"
 
@@ -35,8 +37,8 @@ class Limits:
 DEFAULT_LIMITS: Final = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+# Structs, where others are dataclasses: there are dozens of them in a file.
+class Chunk(msgspec.Struct, frozen=True, gc=False):
     """A part of a text: `text[start:end]`, in characters."""
 
     ordinal: int
@@ -61,8 +63,7 @@ class Begins(IntEnum):
     ANEW = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True, gc=False):
     start: int
     end: int
     headings: tuple[str, ...] = ()
@@ -73,54 +74,43 @@ def pack(text: str, pieces: Sequence[Piece], limits: Limits) -> list[Chunk]:
     """Pieces, each of which ends where the next one begins, joined to chunks."""
     chunks: list[Chunk] = []
     joined: list[Piece] = []
-    room = _Room(text, limits)
-    for piece in _fitting(text, pieces, limits):
-        if joined and not room.takes(piece, joined[0].start):
+    is_ascii = text.isascii()
+    start = end = filled = 0  # of the chunk that is being filled; the last in bytes
+    for piece in _fitting(text, pieces, limits, is_ascii):
+        size = _byte_size(text, piece.start, piece.end, is_ascii)
+        is_small = end - start < limits.small
+        if joined and (
+            filled + size > limits.largest_bytes or not _joins(piece, start, is_small, limits)
+        ):
             _close(text, joined, chunks)
             joined = []
         if not joined:
-            room.empty()
-        room.add(piece)
+            start, filled = piece.start, 0
+        end = piece.end
+        filled += size
         joined.append(piece)
     _close(text, joined, chunks)
     return chunks
 
 
-class _Room:
-    """What still fits into the chunk that is being filled."""
-
-    def __init__(self, text: str, limits: Limits) -> None:
-        self._text = text
-        self._limits = limits
-        self._is_ascii = text.isascii()
-        self._bytes = 0
-        self._end = 0
-
-    def empty(self) -> None:
-        self._bytes = 0
-
-    def takes(self, piece: Piece, start: int) -> bool:
-        limits = self._limits
-        is_small = self._end - start < limits.small
-        if piece.begins is Begins.ANEW or (piece.begins is Begins.RATHER_ANEW and not is_small):
-            return False
-        # A heading goes with what stands below it, also if that fills a chunk by itself.
-        if piece.end - start > (limits.largest if is_small else limits.target):
-            return False
-        return self._bytes + self._size(piece) <= limits.largest_bytes
-
-    def add(self, piece: Piece) -> None:
-        self._bytes += self._size(piece)
-        self._end = piece.end
-
-    def _size(self, piece: Piece) -> int:
-        return _byte_size(self._text, piece.start, piece.end, self._is_ascii)
+def _joins(piece: Piece, start: int, is_small: bool, limits: Limits) -> bool:
+    """Whether a piece goes on with a chunk."""
+    if piece.begins and (piece.begins is Begins.ANEW or not is_small):
+        return False
+    # A heading goes with what stands below it, also if that fills a chunk by itself.
+    return piece.end - start <= (limits.largest if is_small else limits.target)
 
 
-def _fitting(text: str, pieces: Iterable[Piece], limits: Limits) -> Iterable[Piece]:
+def _fitting(
+    text: str, pieces: Iterable[Piece], limits: Limits, is_ascii: bool
+) -> Iterable[Piece]:
     """The pieces; one that has too many characters or bytes is cut, wherever that falls."""
-    is_ascii = text.isascii()
+    # As many characters have no more bytes than are allowed, whatever they are.
+    surely = min(limits.largest, limits.largest_bytes // (1 if is_ascii else 4))
     for piece in pieces:
+        if 0 < piece.end - piece.start <= surely:
+            yield piece
+            continue
         start, begins = piece.start, piece.begins
         while start < piece.end:
             end = piece.end
@@ -165,12 +155,16 @@ def _close(text: str, joined: Sequence[Piece], chunks: list[Chunk]) -> None:
         return
     # The indentation of a first line says how deep it is nested: it stays.
     first = max(text.rfind("\n", start, first), text.rfind("\r", start, first), start - 1) + 1
-    headings = _headings([piece for piece in joined if not text[piece.start : piece.end].isspace()])
-    chunks.append(Chunk(len(chunks), first, last, headings, text[first:last]))
+    if len(joined) > 1:
+        joined = [piece for piece in joined if not text[piece.start : piece.end].isspace()]
+    chunks.append(Chunk(len(chunks), first, last, _headings(joined), text[first:last]))
 
 
 def _headings(pieces: Sequence[Piece]) -> tuple[str, ...]:
     """Those of the piece that is nearly all of the chunk, else what all of them are below."""
+    first = pieces[0].headings
+    if all(piece.headings == first for piece in pieces):
+        return first
     largest = max(pieces, key=lambda piece: piece.end - piece.start)
     if 4 * (largest.end - largest.start) >= 3 * (pieces[-1].end - pieces[0].start):
         return largest.headings
