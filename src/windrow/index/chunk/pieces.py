@@ -101,9 +101,7 @@ def _joins(piece: Piece, start: int, is_small: bool, limits: Limits) -> bool:
     return piece.end - start <= (limits.largest if is_small else limits.target)
 
 
-def _fitting(
-    text: str, pieces: Iterable[Piece], limits: Limits, is_ascii: bool
-) -> Iterable[Piece]:
+def _fitting(text: str, pieces: Iterable[Piece], limits: Limits, is_ascii: bool) -> Iterable[Piece]:
     """The pieces; one that has too many characters or bytes is cut, wherever that falls."""
     # As many characters have no more bytes than are allowed, whatever they are.
     surely = min(limits.largest, limits.largest_bytes // (1 if is_ascii else 4))

@@ -4,10 +4,10 @@ A text's vector is the mean of those of its tokens: nothing is needed but a tabl
 The table is mapped from its file, and so shared by all processes of a machine. The wheel's own code
 is never imported: it wants to download, and reads the whole table into each process.
 
-No token of this vocabulary reaches from one word into the next, nor over the end of a line, nor from
-letters to digits or signs (a test looks at all of them). So the vector of a text is the sum of those
-of its words, and these are remembered: that takes a third of the time of adding up the tokens of
-each text. Words are letters alone: `load(path_2):` is hardly ever there twice, but its parts are.
+No token of this vocabulary reaches from one word into the next, nor over the end of a line, nor
+from letters to digits or signs (a test looks at all of them). So the vector of a text is the sum of
+those of its words, and these are remembered: that takes a third of the time of adding up the tokens
+of each text. Words are letters alone: `load(path_2):` is hardly ever there twice, its parts are.
 """
 
 from __future__ import annotations
