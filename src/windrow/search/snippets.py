@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
 WIDTH: Final = 300  # characters of a snippet
 _WORD: Final = re.compile(r"\w+")
 _SHORTEST_STEM: Final = 4
+LONGEST_ENDING: Final = 3
 # Words of a question that say nothing of what is looked for: marked only if it has no others.
 _COMMON_TEXT: Final = (
     "a an and are as at be by can do does for from had has have how i if in is it its me my no not "
@@ -34,32 +35,67 @@ def snippet(text: str, query: str, width: int = WIDTH) -> tuple[str, tuple[tuple
 
 def _places(text: str, query: str) -> list[tuple[int, int]]:
     """Where words of the query are; the whole query where it stands as it is."""
-    whole, words = _patterns(query.strip())
-    found = [match.span() for match in whole.finditer(text)] if whole else []
-    return found or [match.span() for match in words.finditer(text)]
+    whole, stems = _wanted(query.strip())
+    lowered = _lower(text)
+    if whole and (start := lowered.find(whole)) >= 0:
+        return list(_all(lowered, whole, start))
+    found = [place for stem in stems for place in _words_of(lowered, stem)]
+    if len(stems) == 1:
+        return found
+    # Of those that begin together the longest, and none that another one covers.
+    places: list[tuple[int, int]] = []
+    end = 0
+    for place in sorted(found, key=lambda one: (one[0], -one[1])):
+        if place[0] >= end:
+            places.append(place)
+            end = place[1]
+    return places
 
 
 @lru_cache(maxsize=64)
-def _patterns(query: str) -> tuple[re.Pattern[str] | None, re.Pattern[str]]:
-    """What the whole query looks like in a text, if it has several words, and each of its words;
-    also with another ending, and as a part of an identifier. One pass each: a search makes many
-    snippets."""
+def _wanted(query: str) -> tuple[str, tuple[str, ...]]:
+    """The whole query, if it has several words, and how each of its words begins."""
     words = _WORD.findall(query)
     telling = [word for word in words if word.lower() not in _COMMON] or words
-    stems = {re.escape(_stem(word)) + _endings(_stem(word)) for word in telling}
-    longest_first = "|".join(sorted(stems, key=len, reverse=True)) or "(?!)"
-    each = re.compile(rf"(?<![^\W_])(?:{longest_first})(?![^\W_])", re.IGNORECASE)
-    whole = re.compile(re.escape(query), re.IGNORECASE) if len(words) > 1 else None
-    return whole, each
+    whole = _lower(query) if len(words) > 1 else ""
+    return whole, tuple(dict.fromkeys(_stem(word) for word in telling))
 
 
-def _endings(stem: str) -> str:
-    return r"[^\W_]{0,3}" if len(stem) >= _SHORTEST_STEM else ""
+def _all(lowered: str, wanted: str, start: int) -> Iterator[tuple[int, int]]:
+    while start >= 0:
+        end = start + len(wanted)
+        yield start, end
+        start = lowered.find(wanted, end)
+
+
+def _words_of(lowered: str, stem: str) -> Iterator[tuple[int, int]]:
+    """Words with this beginning, also with another ending, and as a part of an identifier. Looked
+    for by hand: to compile a pattern for each query takes longer than all of its snippets."""
+    longest = LONGEST_ENDING if len(stem) >= _SHORTEST_STEM else 0
+    size, start = len(lowered), lowered.find(stem)
+    while start >= 0:
+        end = start + len(stem)
+        if start == 0 or not lowered[start - 1].isalnum():
+            last = min(end + longest, size)
+            while end < last and lowered[end].isalnum():
+                end += 1
+            if end == size or not lowered[end].isalnum():
+                yield start, end
+                start = end - 1
+        start = lowered.find(stem, start + 1)
+
+
+def _lower(text: str) -> str:
+    """In lower case, each character in its place: of a few the small one is two."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(low if len(low := one.lower()) == 1 else one for one in text)
 
 
 def _stem(word: str) -> str:
     """Crude, and enough to tell which words of a text are meant."""
-    plain = word.lower()
+    plain = _lower(word)
     for ending in ("ing", "ies", "es", "ed", "s"):
         if plain.endswith(ending) and len(plain) - len(ending) >= _SHORTEST_STEM:
             return plain[: -len(ending)]
