@@ -235,6 +235,24 @@ async def test_hybrid_is_the_sum_of_reciprocal_ranks_and_says_why(
     assert only.ranks == {"keyword": 1}
 
 
+async def test_hits_of_enough_contents_are_the_best_ones_of_all(index: Index, space: Space) -> None:
+    """What may be left out comes behind them, however many chunks each content has."""
+    await index.write(
+        space,
+        [
+            point(f"c{number // 3}", f"lease number {number} {'lease ' * (number % 5)}", number % 3)
+            for number in range(18)
+        ],
+    )
+    for mode in ("hybrid", "semantic", "keyword"):
+        whole = await index.search(space, query("lease number", mode, 18))
+        asked = Query("lease number", embed("lease number"), mode, 18, enough=4)
+        some = await index.search(space, asked)
+
+        assert some == whole[: len(some)]
+        assert len({hit.content for hit in some}) >= 4
+
+
 async def test_nothing_is_found_where_nothing_is(index: Index, space: Space) -> None:
     assert await index.search(space, query("word")) == []
     assert await index.count(space) == 0

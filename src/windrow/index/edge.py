@@ -43,6 +43,7 @@ from windrow.index.home import (
     hit_of,
     label_payload,
     lean_payload_of,
+    uuid_text,
 )
 
 if TYPE_CHECKING:
@@ -202,22 +203,40 @@ class EdgeIndex:
         while True:
             rankings = self._rankings(shard, query, limit)
             is_all = all(len(found) < limit for found in rankings.values())
-            fused = fuse_ids(
-                {
-                    name: [(str(one.id), one.score) for one in found if _fits(glob, one)]
-                    for name, found in rankings.items()
-                },
-                query.limit,
-            )
+            ids: dict[int, Any] = {}
+            ranked: dict[str, list[tuple[int, float]]] = {}
+            for name, found in rankings.items():
+                fitting = found if glob is None else [one for one in found if _fits(glob, one)]
+                each = [one.id for one in fitting]
+                ids.update((id.int, id) for id in each)
+                ranked[name] = [(id.int, one.score) for id, one in zip(each, fitting, strict=True)]
+            fused = fuse_ids(ranked, query.limit)
             if is_all or glob is None or len(fused) >= query.limit or limit >= MOST_FETCHED:
-                return self._hits(shard, fused)
+                return self._hits(shard, fused, ids, query.enough)
             limit = min(8 * limit, MOST_FETCHED)
 
-    def _hits(self, shard: qdrant_edge.EdgeShard, fused: Sequence[Fused]) -> list[Hit]:
-        found = shard.retrieve([one.id for one in fused], True, False) if fused else []
-        kept = {str(one.id): one.payload or {} for one in found}
-        # One that was removed between the two calls is not there any more.
-        return [hit_of(*one, kept[one.id]) for one in fused if one.id in kept]
+    def _hits(
+        self,
+        shard: qdrant_edge.EdgeShard,
+        fused: Sequence[Fused[int]],
+        ids: Mapping[int, Any],
+        enough: int | None,
+    ) -> list[Hit]:
+        """Read a part at a time: what is read here lies all over a file."""
+        hits: list[Hit] = []
+        size = enough or len(fused) or 1
+        for start in range(0, len(fused), size):
+            some = fused[start : start + size]
+            found = shard.retrieve([ids[one.id] for one in some], True, False)
+            kept = {one.id.int: one.payload or {} for one in found}
+            hits += [
+                hit_of(uuid_text(f"{id:032x}"), score, ranks, kept[id])
+                for id, score, ranks in some
+                if id in kept  # one that was removed between the two calls is not
+            ]
+            if enough and len({hit.content for hit in hits}) >= enough:
+                break
+        return hits
 
     def _rankings(
         self, shard: qdrant_edge.EdgeShard, query: Query, limit: int
@@ -270,5 +289,5 @@ class EdgeIndex:
         return self._edge.FieldCondition(key, match=match)
 
 
-def _fits(glob: str | None, point: Any) -> bool:
-    return glob is None or fits(glob, point.payload["uri"])
+def _fits(glob: str, point: Any) -> bool:
+    return fits(glob, point.payload["uri"])

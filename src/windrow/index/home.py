@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, Protocol, get_args
+from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 import msgspec
 
@@ -89,6 +89,7 @@ class Query:
     mode: Mode = "hybrid"
     limit: int = 10
     filter: Filter = field(default_factory=Filter)
+    enough: int | None = None  # behind hits of so many contents, others may be left out
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -145,8 +146,11 @@ def point_id(content: str, ordinal: int) -> str:
     digest = bytearray(hashlib.sha1(name, usedforsecurity=False).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x50
     digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return uuid_text(digest.hex())
+
+
+def uuid_text(digits: str) -> str:
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def floats(vector: Sequence[float]) -> list[float]:
@@ -155,28 +159,36 @@ def floats(vector: Sequence[float]) -> list[float]:
     return list(vector) if to_list is None else to_list()
 
 
-class Fused(NamedTuple):
-    id: str
+# A UUID as text, or as the number it is, which is much less to make and in the same order.
+Id = TypeVar("Id", str, int)
+
+
+class Fused(NamedTuple, Generic[Id]):
+    id: Id
     score: float
     ranks: dict[str, int]  # its place in each ranking that it was in
 
 
-def fuse_ids(rankings: Mapping[str, Sequence[tuple[str, float]]], limit: int) -> list[Fused]:
+def fuse_ids(rankings: Mapping[str, Sequence[tuple[Id, float]]], limit: int) -> list[Fused[Id]]:
     """One ranking from several, of ids and scores, by reciprocal ranks. One alone keeps its own
     scores."""
     if len(rankings) == 1:
         [(name, found)] = rankings.items()
         return [Fused(*one, {name: rank}) for rank, one in enumerate(found[:limit], 1)]
-    scores: dict[str, float] = {}
-    ranks: dict[str, dict[str, int]] = {}
+    scores: dict[Id, float] = {}
+    ranks: dict[Id, dict[str, int]] = {}
     for name, found in rankings.items():
         weight = WEIGHTS[name]
         for rank, (id, _) in enumerate(found, 1):
-            scores[id] = scores.get(id, 0.0) + weight / (RRF_K + rank)
-            ranks.setdefault(id, {})[name] = rank
+            if id in scores:
+                scores[id] += weight / (RRF_K + rank)
+                ranks[id][name] = rank
+            else:
+                scores[id] = weight / (RRF_K + rank)
+                ranks[id] = {name: rank}
     # Ties in a fixed order, so that the same question has the same answer.
-    best = sorted(scores, key=lambda one: (-scores[one], one))[:limit]
-    return [Fused(one, scores[one], ranks[one]) for one in best]
+    best = sorted(zip((-score for score in scores.values()), scores, strict=True))[:limit]
+    return [Fused(one, scores[one], ranks[one]) for _, one in best]
 
 
 def fuse(rankings: Mapping[str, Sequence[Hit]], limit: int) -> list[Hit]:

@@ -141,13 +141,19 @@ class Searcher:
         meant = request.filter()
         if place.is_whole:
             meant = replace(meant, collections=())
+        enough: int | None = wanted  # as long as all of them are shown
         while True:
-            query = Query(request.query, vector, mode, asked, meant)
+            query = Query(request.query, vector, mode, asked, meant, enough)
             hits = await self._index.search(place.space, query)
             found = await self._shown(request, hits, wanted)
-            if len(found) >= wanted or len(hits) < asked or asked >= MOST_ASKED:
+            if len(found) >= wanted:
                 return found
-            asked = min(asked * 4, MOST_ASKED)
+            if enough is not None and len({hit.content for hit in hits}) >= enough:
+                enough = None  # others may have been left out
+            elif len(hits) < asked or asked >= MOST_ASKED:
+                return found
+            else:
+                asked, enough = min(asked * 4, MOST_ASKED), None
 
     async def _shown(self, request: SearchRequest, hits: Sequence[Hit], wanted: int) -> list[Found]:
         """Those that documents name now, of each document the best ones. Documents are looked up

@@ -214,7 +214,31 @@ def _rows(work: Work, name: str, values: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def _documents(work: Work, name: str, values: dict[str, Any]) -> list[DocumentInfo]:
-    return [DocumentInfo(**_fields(row)) for row in _rows(work, name, values)]
+    return [_document(row) for row in work.named_rows(statement(name), values)]
+
+
+def _document(row: Any) -> DocumentInfo:
+    """By its columns' names one by one, as every search and every file needs some of these."""
+    return DocumentInfo(
+        id=row["id"],
+        tenant=row["tenant"] or None,
+        collection=row["collection"],
+        source=row["source"],
+        uri=row["uri"],
+        branch=row["branch"],
+        title=row["title"],
+        language=row["language"],
+        tags=to_tags(row["tags"]),
+        metadata=msgspec.json.decode(row["metadata"]),
+        content_hash=row["content_hash"],
+        content=row["content"],
+        pending=row["pending"],
+        size=row["size"],
+        skipped=row["skipped"],
+        dated_at=to_optional_time(row["dated_at"]),
+        created_at=to_time(row["created_at"]),
+        changed_at=to_time(row["changed_at"]),
+    )
 
 
 def _source(row: dict[str, Any]) -> Source:
