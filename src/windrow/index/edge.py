@@ -227,7 +227,7 @@ class EdgeIndex:
         size = enough or len(fused) or 1
         for start in range(0, len(fused), size):
             some = fused[start : start + size]
-            found = shard.retrieve([ids[one.id] for one in some], True, False)
+            found: list[Any] = shard.retrieve([ids[one.id] for one in some], True, False)
             kept = {one.id.int: one.payload or {} for one in found}
             hits += [
                 hit_of(uuid_text(f"{id:032x}"), score, ranks, kept[id])
