@@ -12,6 +12,8 @@ STORED: Final = frozenset({None, "inserted", "replaced"})  # outcomes of an inse
 
 REPLACING: Final = frozenset({"replace", "follow"})  # what waits under the key
 
+Finding = tuple[str, str]  # a job, and what is wrong with it
+
 
 @dataclass(slots=True)
 class Run:

@@ -22,8 +22,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from tests.postgres_server import choose_server, create_database
-from tests.trust.actors import ROWS
 from tests.trust.stage import Report, Simulation, Wrap
+from tests.trust.world import ROWS
 from windrow.clock import Clock, FakeClock
 from windrow.queue.sqlite.connection import Writer, _Call, _run, connect
 from windrow.queue.sqlite.location import parse_url

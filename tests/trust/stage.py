@@ -15,27 +15,18 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from tests.faults import FaultyStore
-from tests.trust.actors import (
-    BOUNDED,
-    LIMITS,
-    ROWS,
-    Keeper,
-    Meddler,
-    Part,
-    Producer,
-    Worker,
-    World,
-    settle,
-)
+from tests.trust.actors import Keeper, Meddler, Producer
 from tests.trust.bookkeeping import audit, audit_events
 from tests.trust.checker import Violation, check
 from tests.trust.history import Entry
 from tests.trust.stepping import Actor, Stepped, stand, step_to_end
 from tests.trust.tracing import Told, Trace
+from tests.trust.workers import Worker, settle
+from tests.trust.world import BOUNDED, LIMITS, ROWS, Part, World
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
 
-STEPS: Final = 160
+MOST_STEPS: Final = 5000  # that actors take to end what they have in hand
 AUDITED: Final = 40  # every so many
 # Not `begin`: whoever loses its reply has lost the connection, and with it what was begun.
 FAULTY: Final = (
@@ -97,6 +88,7 @@ class Weather:
     """How rough a run is: drawn too, since what hides in a storm shows in a drizzle."""
 
     cast: tuple[tuple[str, int], ...]
+    steps: int
     faults: float  # of calls
     crashes: float  # of steps
     jumps: float  # of steps
@@ -111,6 +103,7 @@ class Weather:
         )
         return cls(
             cast,
+            steps=chance.choice((80, 160, 240)),
             faults=chance.choice((0.0, 0.03, 0.06, 0.15)),
             crashes=chance.choice((0.0, 0.02, 0.05)),
             jumps=chance.choice((0.02, 0.05, 0.1)),
@@ -177,7 +170,7 @@ class Simulation:
         self._actors.append(Actor(name, role, store, acting.run()))
 
     async def _live(self) -> None:
-        for number in range(STEPS):
+        for number in range(self.weather.steps):
             if number % AUDITED == 0:
                 await self._audit()
             self._move_clock()
@@ -223,7 +216,7 @@ class Simulation:
         self.faulty.heal()
         self.counts["faults"] = sum(call.fault is not None for call in self.faulty.history)
         self.world.is_closing = True
-        for _ in range(20 * STEPS):
+        for _ in range(MOST_STEPS):
             if not self._actors:
                 return
             actor = self._draw(*self._actors)
