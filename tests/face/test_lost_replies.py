@@ -78,6 +78,7 @@ async def test_completing_again_never_completes_without_the_jobs_transaction(
     assert len(run_sql("select note from effect")) == int(is_committed)
 
 
+@pytest.mark.requires("job_transactions")
 async def test_completing_again_what_is_handed_back_and_completed_by_another_run_is_told(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ async def test_completing_again_what_is_handed_back_and_completed_by_another_run
         await late.complete(job)
 
 
+@pytest.mark.requires("job_transactions")
 async def test_completing_again_what_another_run_has_completed_is_refused(
     store: Store, clock: FakeClock
 ) -> None:

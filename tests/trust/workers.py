@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tests.trust.stepping import stand
@@ -37,6 +38,9 @@ class Worker(Part):
             for job in lease.jobs if not count else ():
                 self.history.of(job, "claimed")
             count += len(lease.jobs)
+            if len(lease.jobs) > 1 and self.world.happens(0.3):
+                await self._run_together(lease)
+                break
             for job in lease.jobs[:-1]:
                 await self._run(lease, job)
             lease = await self._run(lease, lease.jobs[-1], is_last=True)
@@ -62,6 +66,23 @@ class Worker(Part):
             await self._finish(lease, job, outcome)  # as if nobody had told it
         return None
 
+    async def _run_together(self, lease: Lease) -> None:
+        """Run all jobs of a lease, and end them in one transaction."""
+        ends = [(job, self._outcome(job)) for job in lease.jobs]
+        for job, _ in ends:
+            self.history.of(job, "started")
+            if job.kind == "finish":
+                self.history.write("group_finished", job.id, group=job.payload["group"])
+            await stand(0.1)
+            self.history.of(job, "ended")
+        lost: Sequence[str] = ()
+        try:
+            await lease.finish_many(ends)
+        except LeaseLost as error:
+            lost = error.job_ids
+        for job, outcome in ends:
+            self._noted(job, outcome, accepted=job.id not in lost)
+
     async def _finish_and_claim(self, job: Job, outcome: Outcome) -> Lease:
         """In one transaction, as workers do; on losing the reply it waits for its leases."""
         store, limits = self.queue.store, self.queue.size_limits
@@ -78,7 +99,7 @@ class Worker(Part):
             self.history.write("group_finished", job.id, group=job.payload["group"])
         if job.kind == "root":
             await self._fan_out(job)
-        if self.world.happens(0.2):
+        if self.world.happens(0.35):
             await self._step(job)
         if self.world.happens(0.4):
             await stand(1)
