@@ -154,8 +154,8 @@ def is_signed(body: bytes, signature: str | None, secret: str) -> bool:
 async def take_event(
     queue: Queue, event: Mapping[str, Any], body: bytes, options: TextOptions
 ) -> Receipt:
-    """Take the pages that a webhook tells of. The same delivery again, whenever it comes, changes
-    nothing. Raises InvalidOptions."""
+    """Take the pages that a webhook tells of. The same delivery again changes nothing, as long as
+    its job is kept, which is a week. Raises InvalidOptions."""
     kind, data = event.get("type"), event.get("data")
     if not isinstance(kind, str):
         raise InvalidOptions("type: Required")
