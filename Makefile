@@ -61,7 +61,7 @@ chaos: $(PEERS) ## Run the tests that take long, and write docs/guarantees.md fr
 	WINDROW_SCORECARD=$(FIGURES) $(BIN)/pytest -m chaos tests/trust $(ARGS)
 	$(BIN)/python -m tests.trust.scorecard $(FIGURES)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m chaos --ignore=tests/trust $(ARGS)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance --store=pgbouncer,bullmq $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance tests/calls/test_stages.py --store=pgbouncer,bullmq,beside $(ARGS)
 	WINDROW_TEST_MORE=7 $(BIN)/pytest -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
 
 demo: $(STAMP) ## Show Windrow at work (ARGS=--keep leaves it running)

@@ -14,6 +14,8 @@ from tests.calls.speechkit_server import SpeechKitServer, chunk
 from windrow.pipelines.calls.payloads import STAGES
 from windrow.queue.job import JobState
 
+pytestmark = pytest.mark.requires("documents")
+
 
 @pytest.mark.also_on("beside")
 async def test_j4_a_call_goes_through_its_stages(

@@ -13,6 +13,7 @@ import pytest
 from tests.builders import counted, tallied
 from tests.callers import CALLERS, Caller
 from tests.pgbouncer import without_options
+from windrow.queue.bullmq.location import tables_url
 from windrow.queue.store import Store
 
 RunSql = Callable[[str], list[tuple[Any, ...]]]
@@ -41,7 +42,9 @@ def run_sql(store_name: str, store_url: str) -> Iterator[RunSql]:
     """Run one statement beside the store, on a connection of our own, and commit it. Windrow's
     tables are written `windrow.job`; SQLite, without schemas, has a prefix instead."""
     if store_name == "bullmq":
-        pytest.skip("BullMQ has no SQL")
+        store_name, store_url = "sqlite", tables_url(store_url)
+        if not store_url.startswith("sqlite:"):
+            pytest.skip("BullMQ has no SQL")
     connection: Any = connect_beside(store_name, store_url)
 
     def run(sql: str) -> list[tuple[Any, ...]]:
@@ -64,7 +67,7 @@ def connect_beside(store_name: str, url: str) -> Any:
 @pytest.fixture
 def parameter(store_name: str) -> str:
     """How the first parameter is written in the database's own style."""
-    return {"sqlite": "?", "postgres": "$1", "bullmq": ""}[store_name]
+    return {"sqlite": "?", "postgres": "$1", "bullmq": "$1"}[store_name]
 
 
 @pytest.fixture

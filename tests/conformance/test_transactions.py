@@ -217,6 +217,7 @@ async def test_several_statements_take_effect_in_order(
     assert run_sql("select note from effect") == [("second",)]
 
 
+@pytest.mark.requires("groups")
 async def test_follow_ups_and_groups_are_in_the_transaction_too(
     store: Store, run_sql, parameter: str
 ) -> None:

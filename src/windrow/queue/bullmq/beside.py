@@ -70,8 +70,9 @@ class Beside:
         if held is None:
             await tx.rollback()
             return finish
+        packed = _pack(finish) if finish.state in FINAL else None  # else it is to run again
         try:
-            ended = await self.store.keep_far_run(held.key, held.number, _pack(finish), tx)
+            ended = await self.store.keep_far_run(held.key, held.number, packed, tx)
         except LeaseLost:
             return finish
         return finish if ended is None else _unpack(ended, finish.token)
