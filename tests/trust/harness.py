@@ -249,6 +249,8 @@ class Crew:
         self, *, promises: Collection[str] | None = None, limits: Mapping[str, int] | None = None
     ) -> Verdict:
         """Write down what the database says now, and have all of it checked."""
+        self.look()
+        self.entries = [entry for entry in self.entries if entry.what != "final"]  # of a last time
         rows = self._rows()
         async with Queue.open(self.url) as queue:
             jobs = [job async for job in all_jobs(queue)]
@@ -290,27 +292,32 @@ async def all_jobs(queue: Queue) -> AsyncIterator[Job]:
         after = page[-1].id
 
 
-def _unfinished(entries: Sequence[Entry], by: str, at: float) -> set[str]:
-    """The jobs that somebody had claimed and not finished at that time."""
-    had: set[str] = set()
+def _unfinished(entries: Sequence[Entry], by: str, at: float) -> dict[str, int]:
+    """The jobs that somebody had claimed and not finished at that time, with their runs. Those with
+    limits are left out: they wait for room as well."""
+    had: dict[str, int] = {}
     for entry in entries:
         if entry.by == by and entry.at <= at:
-            if entry.what == "claimed":
-                had.add(entry.job)
+            if entry.what == "claimed" and not entry.limits:
+                had[entry.job] = entry.attempt or 0
             elif entry.what == "finished":
-                had.discard(entry.job)
+                had.pop(entry.job, None)
     return had
 
 
 def _back(entries: Sequence[Entry], by: str, at: float) -> float | None:
-    """Seconds until the last of the jobs that somebody had then was claimed by another. Those that
-    were not had ended: the entry of it was not written any more."""
+    """Seconds until the last of the jobs that somebody had then was claimed for its next run. Those
+    that were not had ended, or whoever claimed them died before the entry: neither is known."""
     had = _unfinished(entries, by, at)
-    again: dict[str, float] = {}
-    for entry in entries:
-        if entry.what == "claimed" and entry.job in had and entry.by != by and entry.at > at:
-            again.setdefault(entry.job, entry.at)
-    return max(again.values()) - at if again else None
+    again = [
+        entry.at
+        for entry in entries
+        if entry.what == "claimed"
+        and entry.job in had
+        and entry.at > at
+        and entry.attempt == had[entry.job] + 1
+    ]
+    return max(again) - at if again else None
 
 
 def connect(url: str) -> Any:
