@@ -22,8 +22,9 @@ from windrow.services.tenant_queue import TenantQueue
 
 MINUTES: Final = 60
 MOST_PAGES: Final = 50  # of a look
-PATIENCE_SECONDS: Final = 0.03  # for what happened since the last look
-MOST_SAMPLES: Final = 10  # of a look
+PATIENCE_SECONDS: Final = 0.03  # for what happened since the last look, and for how long it took
+FEW: Final = 20  # of a minute that nobody looked at while it lasted
+FARTHEST: Final = 5000  # jobs stepped over at once
 SPAN: Final = 5000
 PAGE: Final = 1000
 SAMPLE: Final = 200
@@ -90,22 +91,31 @@ class PaceKeeper:
         )
 
     async def _see(self, jobs: TenantQueue, last: int) -> list[Span]:
-        """Look at the newest that ended, back to one that was seen already or to the bound."""
-        newest: list[Span] = []
+        """Look at the newest that ended, and at a few of each minute that none was seen of: as many
+        jobs farther back as ended in between, for a moment at most."""
+        ended = list(FINAL)
+        newest = self._note(await jobs.list(state=ended, limit=SAMPLE))
+        until = time.monotonic() + PATIENCE_SECONDS
         after = None
-        for _ in range(MOST_SAMPLES):
-            page = await jobs.list(state=list(FINAL), after=after, limit=SAMPLE)
-            spans = [span for job in page if (span := _span(job)) is not None]
-            newest = newest or spans
-            new = [one for one in spans if one.job not in self._seen[one.minute]]
-            for one in new:
-                self._seen[one.minute][one.job] = one
-            if len(page) < SAMPLE or len(new) < len(page) or new[-1].minute < last - MINUTES:
+        for minute in range(last, last - MINUTES, -1):
+            count = self._counts[minute].total() if minute in self._counts else 0
+            if not count:
+                continue
+            if minute not in self._seen:
+                self._note(await jobs.list(state=ended, after=after, limit=FEW))
+            step = min(count, FARTHEST)
+            after = await self._queue.store.find_earlier(after, step, is_finished=True)
+            if after is None or time.monotonic() > until:
                 break
-            after = page[-1].id
         for minute in [minute for minute in self._seen if minute <= last - MINUTES]:
             del self._seen[minute]
         return newest
+
+    def _note(self, jobs: Sequence[Job]) -> list[Span]:
+        spans = [span for job in jobs if (span := _span(job)) is not None]
+        for one in spans:
+            self._seen[one.minute][one.job] = one
+        return spans
 
     def _spans(self, minute: int, tenant: str | None) -> list[Span]:
         seen = self._seen.get(minute, {}).values()
