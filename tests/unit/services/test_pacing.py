@@ -35,7 +35,7 @@ async def run_jobs(queue: Queue, clock: FakeClock, count: int, tenant: str, seco
 async def test_each_minute_says_how_many_ended_and_how_long_they_took(
     queue: Queue, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pacing, "SAMPLE", 2)  # those of the first minute are looked for farther back
+    monkeypatch.setattr(pacing, "SAMPLE", 2)  # others are looked for farther back
     keeper = PaceKeeper(queue)
     await run_jobs(queue, clock, 6, "a", seconds=4)
     clock.advance(120)
