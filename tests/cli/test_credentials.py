@@ -68,7 +68,8 @@ def test_a_credential_is_replaced_and_removed(windrow: Windrow, read: Read, fold
     assert listed["holds"] == ["header X-New"]
     assert windrow("credentials", "remove", "docs").stdout == "removed docs\n"
     again = windrow("credentials", "remove", "docs")
-    assert (again.returncode, again.stdout) == (1, "there is no credential docs\n")
+    assert again.returncode == 1
+    assert again.stderr.splitlines()[0] == "error: there is no credential docs"
     assert read("credentials", "list") == []
 
 

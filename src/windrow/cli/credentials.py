@@ -89,10 +89,12 @@ def remove(
     was_there = ask(remove_credential, database, name, tenant)
     if as_json:
         print_json({"name": name, "was_there": was_there})
-    else:
-        print(f"removed {name}" if was_there else f"there is no credential {name}")
+    elif was_there:
+        print(f"removed {name}")
     if not was_there:
-        raise typer.Exit(1)
+        raise give_up(
+            f"there is no credential {name}", hint="`windrow credentials list` shows what there is"
+        )
 
 
 def read_values(wanted: Sequence[str]) -> list[str]:

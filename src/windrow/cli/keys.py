@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.output import DatabaseOption, JsonOption, age, ask, print_json, print_table
+from windrow.cli.output import (
+    DatabaseOption,
+    JsonOption,
+    age,
+    ask,
+    give_up,
+    print_json,
+    print_table,
+)
 from windrow.queue.usage import QuotaRow
 from windrow.services.keys import create_key, list_keys, revoke_key
 from windrow.services.quotas import list_quotas, set_quota
@@ -98,10 +106,11 @@ def revoke(name: KeyName, database: DatabaseOption = None, as_json: JsonOption =
     was_there = ask(revoke_key, database, name)
     if as_json:
         print_json({"name": name, "was_there": was_there})
-    else:
-        print(f"revoked {name}" if was_there else f"there is no key {name}")
+    elif was_there:
+        print(f"revoked {name}")
     if not was_there:
-        raise typer.Exit(1)
+        hint = "`windrow keys list` shows what there is"
+        raise give_up(f"there is no key {name}", hint=hint)
 
 
 def _told(quota: QuotaRow | None) -> str:

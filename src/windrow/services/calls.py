@@ -108,7 +108,9 @@ async def get_call(queue: Queue, call_id: str, *, org: str | None = None) -> Cal
     """Raises SourceNotFound."""
     found = await queue.store.get_calls(org, [call_id]) if is_id(call_id) else []
     if not found:
-        raise SourceNotFound(call_id, "there is no such call")
+        missing = SourceNotFound(call_id, "there is no such call")
+        missing.hint = "`windrow calls list` shows what there is"
+        raise missing
     [call] = found
     jobs = await queue.list(tag=tag_of(call.id), limit=len(STAGES))
     artifacts = await queue.store.list_artifacts(call.id)
