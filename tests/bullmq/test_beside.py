@@ -284,7 +284,8 @@ async def test_jobs_are_handed_back_while_the_rows_cannot_be_looked_at(
         with pytest.raises(StoreUnavailable):
             await queue.claim()
     waiting = await queue.get(job.id)
-    assert (waiting.state, waiting.crashes) == (JobState.SCHEDULED, 0)
+    assert waiting.state in (JobState.SCHEDULED, JobState.READY)  # for a second the first of them
+    assert (waiting.crashes, waiting.attempts) == (0, 0)
 
 
 async def test_a_status_row_follows_its_chain_and_a_sweep_brings_the_next(queue: Queue) -> None:
