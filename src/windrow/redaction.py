@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, TextIO
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import msgspec
 
 HIDDEN: Final = "***"
+SHORTEST: Final = 6  # of a secret that is looked for as it is
 
 # Names of what only its owner should read, without case, `-` and `_`: whole ones, and endings.
 _NAMES: Final = frozenset({"authorization", "proxyauthorization", "cookie", "cookies", "setcookie"})
@@ -62,6 +63,14 @@ def redact_text(text: str) -> str:
     if "://" not in text and " " not in text:
         return text
     return _IN_TEXT.sub(_hide, text)
+
+
+def hide(text: str, secrets: Collection[str]) -> str:
+    """A text without these secrets, which are known. Short ones would be found in any text."""
+    for secret in secrets:
+        if len(secret) >= SHORTEST:
+            text = text.replace(secret, HIDDEN)
+    return text
 
 
 def redact(value: Any) -> Any:

@@ -152,6 +152,26 @@ def test_request_without_a_good_key_or_from_another_site_is_refused(
     assert answer.json()["success"] is False
 
 
+async def test_every_way_in_asks_for_a_key(sqlite_template: Path, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    settings = Settings(
+        database_url=f"sqlite:///{path}", data_dir=str(tmp_path / "data"), api_keys=KEYS
+    )
+    async with Queue.open(settings.database_url) as queue:
+        app = create_app(queue, settings)
+        ways = {getattr(route, "path", "") for route in app.routes}
+        with TestClient(app, client=("127.0.0.1", 50_000)) as http:
+            answers = [
+                http.request(method, path, headers={"Host": "localhost", **ACCEPT, **headers})
+                for path in ways
+                for method in ("GET", "POST", "DELETE", "PUT")
+                for headers in ({}, {"Authorization": "Bearer wrong"}, {"Origin": "http://["})
+            ]
+    assert ways == {"/mcp"}
+    assert {one.status_code for one in answers} <= {401, 403, 405}
+
+
 @pytest.mark.parametrize(
     ("client", "headers", "status"),
     [

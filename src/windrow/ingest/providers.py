@@ -20,6 +20,7 @@ import msgspec
 
 from windrow.errors import ProviderError, RateLimited
 from windrow.ingest.fetch.retry_after import LONGEST_SECONDS, parse_retry_after
+from windrow.redaction import hide, is_secret
 
 ANSWER_SECONDS: Final = 60.0
 CONNECT_SECONDS: Final = 10.0
@@ -130,7 +131,8 @@ class Provider:
                 was_sent=not isinstance(error, _UNCONNECTED),
             ) from error
         answer = Answer(self.name, response.status, response.headers, read)
-        refusal = read_refusal(answer.status, answer.headers, answer.body)
+        secrets = [value.split()[-1] for name, value in given.items() if value and is_secret(name)]
+        refusal = read_refusal(answer.status, answer.headers, answer.body, secrets)
         if refusal is not None and refusal.status not in takes:
             raise refusal.error(self.name, self.limit_key)
         return answer
@@ -151,14 +153,17 @@ class Provider:
         return self._session
 
 
-def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusal | None:
-    """None if it is none: the service has answered."""
+def read_refusal(
+    status: int, headers: Mapping[str, str], body: bytes, secrets: Collection[str] = ()
+) -> Refusal | None:
+    """None if it is none: the service has answered. Some repeat the key they were sent: `secrets`
+    are left out of the reason."""
     if 200 <= status < 300:
         return None
     why, codes = _read_reason(body)
     return Refusal(
         status=status,
-        why=why or "no reason given",
+        why=hide(why, secrets) or "no reason given",
         transient=_may_help(status, headers, codes),
         retry_after=read_retry_after(headers),
     )

@@ -16,12 +16,18 @@ from typing import Any
 
 import httpx
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from typer.testing import CliRunner
 
 from tests.web.crawling import work
 from tests.web.site import Site, SiteServer
 from windrow import Queue, Worker, handler
 from windrow.cli.main import app
+from windrow.errors import EmbedderUnavailable, EnrichError, ProviderError
+from windrow.index.embed.endpoint import EndpointEmbedder
+from windrow.ingest.enrich.llm import Model
+from windrow.ingest.providers import Provider
 from windrow.redaction import log_to
 from windrow.services.web import start_crawl, start_scrape
 from windrow.settings import Settings
@@ -140,6 +146,7 @@ async def test_the_commands_print_none(
         ["groups", "show", ids["crawl"], "--json"],
         ["queues", "list", "--json"],
         ["keys", "list"],
+        ["events", "--json"],
         ["doctor", "--json"],
         ["db", "status"],
         ["top", "--json"],
@@ -227,3 +234,34 @@ def test_what_a_command_logs_has_no_password(monkeypatch: pytest.MonkeyPatch) ->
 def test_settings_that_are_printed_have_no_secrets() -> None:
     settings = Settings(database_url=f"postgresql://ann:{WORD}@db/x", **SECRETS)  # type: ignore[arg-type]
     assert WORD not in repr(settings)
+
+
+@pytest.fixture
+async def echo() -> AsyncIterator[str]:
+    """A service that repeats in its refusal what it was sent, as some do."""
+
+    async def refuse(request: web.Request) -> web.Response:
+        sent = f"{request.headers.get('Authorization')} {request.headers.get('x-api-key')}"
+        return web.json_response({"error": {"message": f"Incorrect key: {sent}"}}, status=401)
+
+    served = web.Application()
+    served.router.add_route("*", "/{any:.*}", refuse)
+    async with TestServer(served) as server:
+        yield f"http://127.0.0.1:{server.port}"
+
+
+async def test_a_key_that_a_service_repeats_is_not_told(echo: str) -> None:
+    """A short one too, that looks like any word."""
+    key = "sesame"
+    async with Model(echo, "qwen", key) as model:
+        with pytest.raises(EnrichError, match=r"Incorrect key: Bearer \*\*\*"):
+            await model.fill("text", {"type": "object"}, "all")
+    embedder = EndpointEmbedder(echo, "minilm", key)
+    with pytest.raises(EmbedderUnavailable, match=r"Incorrect key: Bearer \*\*\*"):
+        await embedder.embed(["text"])
+    await embedder.close()
+    async with Provider("barn", limit_key="api:barn", seconds=5) as provider:
+        for headers in ({"x-api-key": key}, {"Authorization": f"Api-Key {key}"}):
+            with pytest.raises(ProviderError, match=r"\*\*\*") as refused:
+                await provider.ask("GET", echo, headers=headers)
+            assert key not in str(refused.value)

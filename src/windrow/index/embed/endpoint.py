@@ -197,7 +197,7 @@ class EndpointEmbedder:
         return answer
 
     def _check(self, status: int, headers: Mapping[str, str], answer: bytes) -> None:
-        refusal = read_refusal(status, headers, answer)
+        refusal = read_refusal(status, headers, answer, [self._key])
         if refusal is None:
             return
         said = f"answers with {status}: {refusal.why}"

@@ -159,7 +159,7 @@ class Model:
     def _check(
         self, status: int, headers: Mapping[str, str], answer: bytes, has_shape: bool
     ) -> None:
-        refusal = read_refusal(status, headers, answer)
+        refusal = read_refusal(status, headers, answer, [self._key])
         if refusal is None:
             return
         if refusal.is_too_often:
