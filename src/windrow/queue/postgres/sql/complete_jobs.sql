@@ -43,8 +43,13 @@ moved AS (
            number
       FROM (SELECT gone.*,
                    coalesce(gone.retention_seconds,
-                            (SELECT queue.completed_seconds
-                               FROM windrow.queue WHERE queue.name = gone.queue),
+                            -- Mostly all are of one queue: one look instead of one for each.
+                            CASE WHEN (SELECT min(queue) = max(queue) FROM finished)
+                                 THEN (SELECT queue.completed_seconds
+                                         FROM windrow.queue
+                                        WHERE queue.name = (SELECT min(queue) FROM finished))
+                                 ELSE (SELECT queue.completed_seconds
+                                         FROM windrow.queue WHERE queue.name = gone.queue) END,
                             86400) AS seconds
               FROM gone
             OFFSET 0) AS gone
