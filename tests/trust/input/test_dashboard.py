@@ -314,11 +314,11 @@ async def test_what_strangers_wrote_is_shown_as_text_on_every_page(site: Site) -
     queue = site.queue
     source = SourceRow("acme", "hostile", "default", "site", "https://e.example/", HOSTILE[0])
     await queue.store.put_sources([source])
-    made = []
+    paths = ["/", "/ui/jobs", "/ui/failed", "/ui/schedules", "/ui/sources", "/ui/pipelines"]
     for number, text in enumerate([*HOSTILE, *MARKDOWN]):
         plain = text.replace("\x00", "")
         uri = f"https://e.example/{number}?{plain}"
-        made.append(await keep(queue, source, uri, plain, title=plain))
+        paths.append(f"/ui/documents/{await keep(queue, source, uri, plain, title=plain)}")
         job = await queue.enqueue(
             plain[:100],
             {"url": uri, "text": text, text: text},
@@ -333,14 +333,12 @@ async def test_what_strangers_wrote_is_shown_as_text_on_every_page(site: Site) -
             await lease.fail(lease.jobs[0], ValueError(text), retry=False)
         else:
             await lease.complete(lease.jobs[0], {"markdown": text, "title": text})
-        made.append(job.id)
+        paths.append(f"/ui/jobs/{job.id}")
         assert (await queue.get(job.id)).state in (JobState.FAILED, JobState.COMPLETED)
     await queue.schedule(HOSTILE[0], HOSTILE[5], {"x": HOSTILE[9]}, every=3600, queue=HOSTILE[7])
     client, _ = await site.log_in("boss")
-    paths = ["/", "/ui/jobs", "/ui/failed", "/ui/schedules", "/ui/sources", "/ui/pipelines"]
     paths += ["/ui/sources/hostile", f"/ui/jobs?queue={HOSTILE[5]}", f"/ui/?said={HOSTILE[5]}"]
     paths += [f"/ui/jobs?{name}={HOSTILE[5]}" for name in ("said", "text", "error", "tag", "state")]
-    paths += [f"/ui/{kind}/{id}" for id in made for kind in ("jobs", "documents")]
     async with aclosing(client):
         for path in paths:
             answer = await client.get(path)
