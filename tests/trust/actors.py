@@ -118,7 +118,7 @@ class Keeper(Part):
     async def run(self) -> None:
         store = self.queue.store
         duties: tuple[Callable[[], Awaitable[Any]], ...] = (
-            store.rescue_jobs,
+            *(store.rescue_jobs,) * 6,
             store.stage_jobs,
             store.promote_jobs,
             store.expire_jobs,

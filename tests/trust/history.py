@@ -35,7 +35,7 @@ What = Literal[
     "written",  # a row through `job.tx`
     "renewed",  # the lease was extended, and the job is held
     "ended",  # the run left the handler: before the finish is sent
-    "finished",  # the reply: `outcome` (done, retry, snooze, fail, cancel), `accepted` or not
+    "finished",  # the reply: `outcome` (done, retry, snooze, fail, cancel), whether `accepted`
     "retried",  # somebody gave an ended job another life
     "removed",  # somebody deleted or pruned it: it need not be there at the end
     "due",  # `slot` of schedule `key` must have been fired by the end

@@ -38,7 +38,7 @@ class Run:
     @property
     def may_be_done(self) -> bool:
         """Whether it was completed, or nobody lived to tell."""
-        return self.accepted == "done" or not self.replies
+        return self.accepted == "done" or all(one.accepted is None for one in self.replies)
 
     @property
     def span(self) -> tuple[int, int] | None:

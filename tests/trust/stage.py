@@ -22,7 +22,7 @@ from tests.trust.history import Entry
 from tests.trust.stepping import Actor, Stepped, stand, step_to_end
 from tests.trust.tracing import Told, Trace
 from tests.trust.workers import Worker, settle
-from tests.trust.world import BOUNDED, LIMITS, ROWS, Part, World
+from tests.trust.world import BOUNDED, LEASE_SECONDS, LIMITS, ROWS, Part, World
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
 
@@ -91,6 +91,7 @@ class Weather:
     steps: int
     faults: float  # of calls
     crashes: float  # of steps
+    stalls: float  # of steps
     jumps: float  # of steps
 
     @classmethod
@@ -98,7 +99,7 @@ class Weather:
         cast = (
             ("producer", chance.randint(1, 3)),
             ("worker", chance.randint(1, 4)),
-            ("keeper", 1),
+            ("keeper", chance.randint(1, 2)),
             ("meddler", chance.choice((0, 1, 1, 2))),
         )
         return cls(
@@ -106,6 +107,7 @@ class Weather:
             steps=chance.choice((80, 160, 240)),
             faults=chance.choice((0.0, 0.03, 0.06, 0.15)),
             crashes=chance.choice((0.0, 0.02, 0.05)),
+            stalls=chance.choice((0.0, 0.02, 0.04)),
             jumps=chance.choice((0.02, 0.05, 0.1)),
         )
 
@@ -126,6 +128,7 @@ class Simulation:
         self._actors: list[Actor] = []
         self._dead: list[Actor] = []
         self._born: Counter[str] = Counter()
+        self._stalled: dict[str, int] = {}  # until which step
         self._off: list[Violation] = []  # the first that an audit found
 
     async def run(self) -> Report:
@@ -174,9 +177,11 @@ class Simulation:
             if number % AUDITED == 0:
                 await self._audit()
             self._move_clock()
-            actor = self._draw(*self._actors)
+            actor = self._draw(*self._awake(number))
             if self.world.happens(self.weather.crashes):
                 await self._kill(actor)
+            elif self.world.happens(self.weather.stalls):
+                self._stall(actor, number)
             else:
                 await actor.step()
                 self.counts[actor.gate.place] += 1
@@ -184,6 +189,17 @@ class Simulation:
                 self._actors.remove(actor)
                 if actor.role != "producer" or self.world.happens(0.3):
                     self._begin(actor.role)
+
+    def _awake(self, number: int) -> list[Actor]:
+        awake = [actor for actor in self._actors if self._stalled.get(actor.name, 0) <= number]
+        return awake or self._actors
+
+    def _stall(self, actor: Actor, number: int) -> None:
+        """It is stopped for longer than a lease, while the others go on."""
+        self.trace.say(actor.name, f"is stopped at {actor.gate.place}")
+        self.counts["stalls"] += 1
+        self._stalled[actor.name] = number + self.world.chance.randint(20, 60)
+        self._jump(LEASE_SECONDS + self.world.chance.uniform(0, 5))
 
     async def _audit(self) -> None:
         self._off = self._off or await audit(Queue(self.store))

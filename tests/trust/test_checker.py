@@ -264,6 +264,15 @@ def test_bounded_attempts_counts_anew_where_a_job_may_have_been_replaced(script:
     assert check(script.entries) == []
 
 
+def test_bounded_attempts_does_not_count_a_run_that_was_handed_back(script: Script) -> None:
+    script.enqueue("a").claim("a", "t1").add("worker", "ended", "a", token="t1")
+    script.add("worker", "finished", "a", token="t1", outcome="snooze")
+    script.claim("a", "t2", 2).end("a", "t1", accepted=False).end("a", "t2")
+    script.final("a", attempts=0, crashes=0, max_attempts=1, max_crashes=1)
+
+    assert check(script.entries) == []
+
+
 def test_limits_hold_finds_one_run_too_many(script: Script) -> None:
     for job in "abc":
         script.enqueue(job).claim(job, job, by=job, limits=("l",))

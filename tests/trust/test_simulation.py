@@ -36,6 +36,7 @@ def test_every_promise_holds_wherever_somebody_is_killed_and_whatever_is_lost(de
             assert met[f"killed {place} {verb}"] > 0
     assert met["faults"] > SEEDS
     assert met["jumps"] > SEEDS
+    assert met["stalls"] > SEEDS / 2
 
 
 @pytest.mark.chaos
@@ -114,10 +115,10 @@ def recorded(desk: Desk, seeds: range) -> None:
         if promise.checked_as:
             scorecard.record(
                 promise.name,
-                "simulated: kills, lost replies, clock jumps",
+                "simulated: kills, stalls, lost replies, clock jumps",
                 store=desk.name,
                 jobs=met["jobs"],
-                faults=kills + met["faults"] + met["jumps"],
+                faults=kills + met["faults"] + met["stalls"] + met["jumps"],
                 lost=0,
                 doubled=0,
                 note=f"{len(seeds):,} seeds",

@@ -101,7 +101,7 @@ class Worker(Part):
             await self._fan_out(job)
         if self.world.happens(0.35):
             await self._step(job)
-        if self.world.happens(0.4):
+        for _ in range(self.chance.choice((0, 1, 5))):
             await stand(1)
         if self.world.happens(0.3):
             await lease.renew()
@@ -145,7 +145,9 @@ class Worker(Part):
                 self._noted(job, outcome, accepted=False)
                 return
             except StoreConflict:
-                return  # what was written in its transaction was lost: it was handed back
+                # What was written in its transaction was lost, so it was handed back.
+                self.history.of(job, "finished", outcome="snooze")
+                return
             except StoreUnavailable:
                 continue
             self._noted(job, outcome, accepted=True)
