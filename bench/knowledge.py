@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,8 @@ from bench.results import KNOWLEDGE_MEASURES, Measured
 from tests.postgres_server import PostgresServer, find_wheel_binaries
 from windrow import Queue, Worker
 from windrow.index.edge import EdgeIndex
-from windrow.index.embed.local import local_embedder
+from windrow.index.embed.local import LocalEmbedder, local_embedder
+from windrow.index.embed.unit import to_unit_length
 from windrow.index.home import Labels, Point, Query, Space
 from windrow.pipelines.index.context import space_of
 from windrow.pipelines.knowledge.items import new_item
@@ -54,6 +55,7 @@ from windrow.settings import Settings
 COLLECTION: Final = "bench"
 FILES: Final = 20_000
 LARGE: Final = 500_000
+HALVES: Final = 20_000  # that its chunks are made of
 FILES_OF_HALF: Final = 0.47  # of all of 20,000: about 50,000 chunks
 QUESTIONS: Final = 500
 WORDS_OF_A_FILE: Final = 290  # 2 KiB
@@ -229,10 +231,7 @@ async def measure_searches(count: int) -> Figures:
     embedder = local_embedder()
     with tempfile.TemporaryDirectory(prefix="windrow-bench-") as folder:
         index, space = EdgeIndex(Path(folder)), Space("large", embedder.dimension)
-        source = random.Random(2)
-        for start in range(0, count, 1000):
-            texts = [" ".join(_words(source, 100)) for _ in range(min(1000, count - start))]
-            vectors = embedder.embed_now(texts)
+        for start, texts, vectors in _halved(embedder, count):
             content = str(uuid.UUID(int=start + 1))
             labels = Labels(COLLECTION, "large", f"file-{start}.txt")
             await index.write(
@@ -247,11 +246,28 @@ async def measure_searches(count: int) -> Figures:
 
         async def search(text: str) -> object:
             [vector] = embedder.embed_now([text])
-            return await index.search(space, Query(text, vector, "hybrid", 30))
+            # As a search for ten results does.
+            return await index.search(space, Query(text, vector, "hybrid", 30, enough=10))
 
         figures |= await _percentiles("search", make_questions(), search)
         await index.close()
         return figures
+
+
+def _halved(embedder: LocalEmbedder, count: int) -> Iterator[tuple[int, list[str], Any]]:
+    """Chunks of 100 words with their vectors, a thousand at a time: each is made of two halves out
+    of 20,000, as to write and embed them all takes as long as to have them written."""
+    source = random.Random(2)
+    halves = [" ".join(_words(source, 50)) for _ in range(HALVES)]
+    known = embedder.embed_now(halves)
+    for start in range(0, count, 1000):
+        pairs = [
+            (source.randrange(HALVES), source.randrange(HALVES))
+            for _ in range(min(1000, count - start))
+        ]
+        first, second = zip(*pairs, strict=True)
+        vectors = to_unit_length(known.take(first, axis=0) + known.take(second, axis=0))
+        yield start, [f"{halves[one]} {halves[other]}" for one, other in pairs], vectors
 
 
 def make_tree(folder: Path, numbers: range) -> int:
