@@ -15,10 +15,10 @@ from windrow.cli.main import COMMANDS, app
 
 HEAD = """\
 `windrow COMMAND --help` says the same. Every command ends with 0 if all is well, with 1 after an
-error or when something is wrong, with 2 if it was not understood, and with 130 after Ctrl-C;
-where a code means something else its page says so. Errors are one sentence on stderr; `windrow
---debug COMMAND …` shows where they came from. `windrow --install-completion` teaches your shell
-the commands and options."""
+error or when something is wrong, and with 2 if it was not understood; where a code means
+something else, its guide says so. After Ctrl-C it is 130, or 0 for what runs until it is stopped.
+Errors are one sentence on stderr, with a hint; `windrow --debug COMMAND …` shows where they came
+from. `windrow --install-completion` teaches your shell the commands and options."""
 
 
 def render() -> str:

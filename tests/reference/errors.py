@@ -40,7 +40,7 @@ EXITS = """\
 | 1 | an error, or something is wrong (`windrow doctor`), or not all of it is there |
 | 2 | it was not understood: an unknown option, a setting or a request that is not valid |
 | 3 | `windrow db copy`: something was left behind, and is named |
-| 130 | interrupted with Ctrl-C |"""
+| 130 | interrupted with Ctrl-C; what runs until it is stopped ends with 0 then |"""
 
 
 def render() -> str:
