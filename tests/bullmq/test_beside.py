@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, cast
 
+import httpx
 import pytest
 
 from tests.calls.desk import lose_locks
@@ -22,7 +23,9 @@ from windrow.queue.bullmq.store import BullmqStore
 from windrow.queue.job import Job, JobState
 from windrow.queue.lease import to_finish
 from windrow.redaction import redact_url
+from windrow.settings import Settings
 from windrow.testing import drain
+from windrow.web.site import ROUTES, create_site
 
 TABLE = "create table item (id integer primary key, status text not null, error text)"
 ADD = "insert into item (id, status) values ($1, $2)"
@@ -378,3 +381,17 @@ def test_the_address_of_the_rows_is_part_of_the_url() -> None:
     assert "hidden" not in redact_url(url)
     with pytest.raises(ConfigError, match="database of SQL"):
         parse_url("bullmq+redis://host/0?rows=redis://other")
+
+
+async def test_every_page_of_the_dashboard_opens(queue: Queue, tmp_path: Path) -> None:
+    """What it has no events for is left out."""
+    job = await queue.enqueue("work", {"n": 1})
+    app = create_site(queue, Settings(data_dir=str(tmp_path)))
+    paths = [route.path for route in ROUTES if "GET" in (route.methods or ())]
+    opened = [path for path in paths if "{" not in path and path != "/ui/events"]
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        for path in [*opened, f"/ui/jobs/{job.id}", "/ui/jobs?kind=other"]:
+            answer = await client.get(path)
+            assert answer.status_code == 200, (path, answer.text)
+        assert "Jobs ended" not in (await client.get("/")).text

@@ -38,6 +38,7 @@ class Pace:
     how long half of them, and nearly all, waited and ran, in seconds. Of a minute in which many
     ended not all are seen."""
 
+    is_counted: bool  # where there are events
     ended: Sequence[int]
     failed: Sequence[int]
     waits: Sequence[float]  # half of those seen of a minute waited, or ran, no longer: seconds
@@ -72,13 +73,16 @@ class PaceKeeper:
     async def look(self, tenant: str | None = None) -> Pace:
         """Of a tenant, or (None) of all."""
         now = self._queue.store.clock.now() or datetime.now(UTC)
-        await self._read_on(now)
+        is_counted = self._queue.store.capabilities.events
+        if is_counted:
+            await self._read_on(now)
         last = _minute(now)
         counts = [self._counts.get(last - n, Counter()) for n in reversed(range(MINUTES))]
         newest = await self._see(TenantQueue(self._queue, tenant), last)
         waited, ran = [one.waited for one in newest], [one.ran for one in newest]
         minutes = [self._spans(last - n, tenant) for n in reversed(range(MINUTES))]
         return Pace(
+            is_counted,
             ended=[_sum(one, tenant) for one in counts],
             failed=[_sum(one, tenant, failed_only=True) for one in counts],
             waits=[_share([one.waited for one in spans], 0.5) or 0.0 for spans in minutes],
