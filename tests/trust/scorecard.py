@@ -50,7 +50,8 @@ BESIDE = """\
 The same jobs and the same faults for Windrow and for two other queues on Postgres, each in the
 configuration it recommends for this. *Stuck*: still not ended when all others long had.
 *Repeated*: jobs whose handler came to its end more than once; all three run jobs at least once,
-so a few are to be expected after a kill. *Recovery* is from the fault to the next job done.
+so a few are to be expected after a kill. *Recovery*: until the next job was done or, of a worker
+that was killed or stopped, until another had done what it had begun.
 """
 
 
@@ -173,7 +174,12 @@ def _promise_row(promise: Promise, figures: Sequence[Figures]) -> Sequence[str]:
 
 
 def _faults(figures: Iterable[Figures]) -> str:
+    """One line for each run, whichever promises it was about."""
     order = {promise.name: place for place, promise in enumerate(PROMISES)}
+    runs: dict[tuple[str, str], Figures] = {}
+    for one in sorted(figures, key=lambda one: (order[one.promise], one.fault, one.store)):
+        key = (one.fault, one.store)
+        runs[key] = _together(runs[key], one) if key in runs else one
     rows = [
         (
             one.fault,
@@ -185,10 +191,17 @@ def _faults(figures: Iterable[Figures]) -> str:
             recovery_words(one.recovery),
             one.note,
         )
-        for one in sorted(figures, key=lambda one: (order[one.promise], one.fault, one.store))
+        for one in runs.values()
     ]
     return _table(
         ("fault", "store", "faults", "jobs", "lost", "doubled", "recovery p50 / max", "note"), rows
+    )
+
+
+def _together(one: Figures, other: Figures) -> Figures:
+    notes = [note for note in (one.note, other.note) if note]
+    return msgspec.structs.replace(
+        one, recovery=one.recovery or other.recovery, note="; ".join(notes)
     )
 
 

@@ -173,13 +173,13 @@ async def test_connections_are_cut_halved_late_or_silent(
                 await storm.strike(60, fail)
 
         storm, verdict = await weather(url, tmp_path, strikes, through=through)
-    words = {
-        "cut": "connections cut by a proxy",
-        "halved": "connections cut in the middle of a message",
-        "late": "every message half a second late",
-        "silent": "no message passed on for longer than a lease",
-    }
-    keep(storm, verdict, "at_least_once", words[how])
+    words, note = {
+        "cut": ("connections cut by a proxy", "all at once"),
+        "halved": ("connections cut in the middle of a message", "one at a time; others go on"),
+        "late": ("every message half a second late", "for 1.5 s each"),
+        "silent": ("no message passed on for longer than a lease", f"for {LEASE + 1} s each"),
+    }[how]
+    keep(storm, verdict, "at_least_once", words, note)
 
 
 def netloc_of(url: str, port: int) -> str:

@@ -29,6 +29,26 @@ def test_figures_are_on_the_page_with_their_median_and_worst_recovery(folder: Pa
     assert "[test_scorecard](../tests/trust/test_scorecard.py)" in text
 
 
+def test_one_run_is_one_line_whichever_promises_it_was_about(folder: Path) -> None:
+    keep(note="whole")
+    scorecard.record(
+        "group_ends",
+        "kill -9",
+        store="sqlite",
+        jobs=20_000,
+        faults=3,
+        lost=0,
+        doubled=0,
+        recovery=[1.0],
+        note="with groups",
+    )
+    text = scorecard.page(scorecard.read(folder))
+    assert (
+        "| kill -9 | sqlite | 3 | 20,000 | 0 | 0 | 1.00 s / 1.00 s | whole; with groups |" in text
+    )
+    assert text.count("| kill -9 |") == 1
+
+
 def test_a_later_run_takes_the_place_of_an_earlier_one(folder: Path) -> None:
     keep(lost=0)
     keep(lost=4)
