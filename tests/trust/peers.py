@@ -151,14 +151,23 @@ async def left_procrastinate(url: str) -> int:
 
 async def work_procrastinate(url: str, history: History, told: asyncio.Event) -> None:
     app, _ = procrastinate_app(url, history)
-    async with app.open_async():
-        running = app.run_worker_async(
-            concurrency=CONCURRENCY,
+
+    async def run() -> None:
+        # A worker of its own for the periodic task, which would wait behind all other jobs.
+        await asyncio.gather(worker("trust", CONCURRENCY), worker("stalled", 1))
+
+    def worker(queue: str, concurrency: int) -> Awaitable[None]:
+        running: Awaitable[None] = app.run_worker_async(
+            queues=[queue],
+            concurrency=concurrency,
             update_heartbeat_interval=STALE_SECONDS / 4,
             stalled_worker_timeout=float(STALE_SECONDS),
             install_signal_handlers=False,
         )
-        await live_until_told(running, told)
+        return running
+
+    async with app.open_async():
+        await live_until_told(run(), told)
 
 
 def count(url: str, sql: str) -> int:
