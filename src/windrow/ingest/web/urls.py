@@ -70,13 +70,14 @@ def normalise(url: str, base: str | None = None) -> str | None:
             cleaned = urljoin(base, cleaned)
         parts = urlsplit(cleaned)
         site = _site_of(parts)
-    except (ValueError, UnicodeError):
+        if site is None:
+            return None
+        path = _path_of(parts.path)
+        query = "?" + _escaped(parts.query, _QUERY_SAFE) if parts.query else ""
+        route = _route_of(parts.fragment)
+    except ValueError:  # a lone surrogate, which no address has, is one too
         return None
-    if site is None:
-        return None
-    path = _path_of(parts.path)
-    query = "?" + _escaped(parts.query, _QUERY_SAFE) if parts.query else ""
-    made = f"{parts.scheme.lower()}://{site}{path}{query}{_route_of(parts.fragment)}"
+    made = f"{parts.scheme.lower()}://{site}{path}{query}{route}"
     return made if len(made) <= MAX_URL_LENGTH else None
 
 
