@@ -26,6 +26,7 @@ A command prints the message, a hint, and ends with the exit code; `windrow --de
 error came from. The HTTP API answers with the status and
 `{"success": false, "code": "…", "error": "…"}`."""
 CODE = re.compile(r"[A-Z]{3,}(_[A-Z]+)*")
+QUOTED = re.compile(f'"{CODE.pattern}"')  # others need not be parsed, which takes its time
 CODES = """\
 ## Codes
 
@@ -101,8 +102,9 @@ def written_codes() -> set[str]:
     """The codes in the source: those of pages, and what is given to answers or to errors as one."""
     found: set[str] = set()
     for path in Path(windrow.__file__).parent.glob("**/*.py"):
-        if path.name != "words.py":
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        source = path.read_text("utf-8")
+        if path.name != "words.py" and QUOTED.search(source):
+            for node in ast.walk(ast.parse(source)):
                 found |= {text for text in texts_in(node) if CODE.fullmatch(text)}
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from os.path import normpath
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
@@ -44,7 +45,7 @@ def test_links_of_the_site_lead_somewhere(pages: dict[Path, str]) -> None:
         f"{path.name}: {link}"
         for path, text in pages.items()
         if path.name != "404.html"  # it is shown anywhere, so its links are absolute
-        for link in LINKED.findall(text)
+        for link in set(LINKED.findall(text))
         if not _leads_somewhere(path, link, anchors)
     ]
 
@@ -55,7 +56,7 @@ def _leads_somewhere(page: Path, link: str, anchors: dict[Path, set[str]]) -> bo
     if link.startswith(("http:", "https:", "mailto:")):
         return True
     file, anchor = urldefrag(unquote(link))
-    target = (page.parent / file).resolve() if file else page
+    target = Path(normpath(page.parent / file)) if file else page
     if target.is_dir():
         target /= "index.html"
     return target.exists() and (not anchor or anchor in anchors.get(target, set()))
