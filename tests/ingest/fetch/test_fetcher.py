@@ -60,6 +60,7 @@ async def test_a_redirect_to_a_place_with_raw_bytes_is_followed(
     ("location", "code"),
     [
         ("http://[::1", codes.INVALID_URL),
+        ("http://[::1]@", codes.INVALID_URL),
         ("file:///etc/passwd", codes.INVALID_URL),
         ("gopher://127.0.0.1:70/_x", codes.INVALID_URL),
         ("javascript:alert(1)", codes.INVALID_URL),

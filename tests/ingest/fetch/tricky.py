@@ -79,7 +79,7 @@ NO_URLS = [
     "http://127.0.0.1:0/", "http://loca%6chost/", "http://127.0.0.1%2f@example.com@/",
     "http://127.0.0.1%0d%0aHost:x/", "http://[::1%25lo]/", "http://[::ffff:0x7f.1]/",
     "http://127.0.0.1:99999/", "unix:///var/run/docker.sock", "javascript:fetch('//127.0.0.1')",
-    "http://[::ffff:127.0.0.1/", "http://xn--/",
+    "http://[::ffff:127.0.0.1/", "http://xn--/", "http://[::1]@", "http://[::1]@/",
 ]
 
 # What looks like one of those and is not.

@@ -121,7 +121,7 @@ class Chain:
             text = "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in raw)
         try:
             target = self.url.join(URL(text))
-        except ValueError as error:
+        except (ValueError, IndexError) as error:  # the latter is of `http://[::1]@`
             why = "leads to a redirect that is no URL"
             raise FetchError(codes.INVALID_URL, self.asked, why) from error
         checked = parse_url(str(target))

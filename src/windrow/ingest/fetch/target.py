@@ -23,7 +23,7 @@ def parse_url(url: str) -> URL:
     try:
         parsed = URL(url.strip())
         port, _ = parsed.port, parsed.host  # both are read lazily, and can fail
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, IndexError) as error:  # the last is of `http://[::1]@`
         raise FetchError(codes.INVALID_URL, without_secrets(url), "is not a valid URL") from error
     if parsed.scheme not in SCHEMES:
         why = f"only http and https are fetched, not {parsed.scheme or 'a URL without scheme'}"
