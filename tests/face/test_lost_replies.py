@@ -125,3 +125,24 @@ async def test_completing_again_what_another_run_has_completed_is_refused(
         await late.complete(job)
 
     assert (await queue.get(made.id)).state is JobState.COMPLETED
+
+
+async def test_a_claim_that_took_longer_than_its_lease_gives_no_job_twice(
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its two looks for jobs it was stopped, and the second found what the first had."""
+    faulty = FaultyStore(store)
+    queue = Queue(faulty)
+    await queue.enqueue("work")
+
+    async def stand_still() -> int:
+        clock.advance(11)
+        return len(await store.rescue_jobs())
+
+    monkeypatch.setattr(faulty, "promote_jobs", stand_still, raising=False)
+    queue._tended_at = clock.now().timestamp()
+    lease = await queue.claim(limit=2, seconds=10)
+
+    [job] = lease.jobs
+    assert job.runs == 2
+    await lease.complete(job)

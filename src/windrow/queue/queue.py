@@ -291,7 +291,10 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         jobs = await self.store.claim_jobs(wanted)
         if len(jobs) < wanted.limit and await self.store.promote_jobs():
             rest = dataclasses.replace(wanted, limit=wanted.limit - len(jobs))
-            jobs += await self.store.claim_jobs(rest)
+            later = await self.store.claim_jobs(rest)
+            # One whose lease has run out since the first claim may have come again.
+            again = {job.id for job in later}
+            jobs = [job for job in jobs if job.id not in again] + later
         return jobs
 
     async def tend(self) -> int:
