@@ -6,10 +6,12 @@ What counts is which addresses somebody tried to connect to.
 
 from __future__ import annotations
 
+import random
 import re
 import socket
 from asyncio.selector_events import BaseSelectorEventLoop
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +19,13 @@ from typing import Any
 import pytest
 
 from tests.ingest.fetch.tricky import NAMES, NO_URLS, PUBLIC, REFUSED, answer
+from tests.trust.input.fuzzing import bend
 from tests.web.site import Site, SiteServer
 from windrow import Queue, Worker
-from windrow.errors import InvalidOptions, WindrowError
+from windrow.errors import FetchError, InvalidOptions, WindrowError
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
+from windrow.ingest.web.urls import normalise
 from windrow.pipelines.video.looking import Videos, look_at
 from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.webhooks.handlers import make_handlers
@@ -199,6 +203,27 @@ async def test_what_a_site_says_of_itself_leads_nowhere_private(
     kept = [page.payload["url"] for page in pages if page.state == JobState.COMPLETED]
     assert [url for url in kept if not url.startswith(here)] == []
     assert (await queue.get(mapped.id)).state == JobState.COMPLETED
+
+
+def check_bent_addresses(seeds: range) -> None:
+    guard = Guard()
+    for seed in seeds:
+        chance = random.Random(seed)
+        url = bend(chance.choice([*TRICKY, *PUBLIC]).encode(), chance)[:300]
+        text = url.decode("utf-8", "surrogateescape")
+        with suppress(FetchError):
+            guard.check_url(text)
+        made = normalise(text, "https://example.org/a/")
+        assert made is None or normalise(made) == made, seed
+
+
+def test_addresses_that_are_bent_are_taken_or_refused() -> None:
+    check_bent_addresses(range(1000))
+
+
+@pytest.mark.chaos
+def test_very_many_addresses_that_are_bent_are_taken_or_refused() -> None:
+    check_bent_addresses(range(10_000, 300_000))
 
 
 def test_nobody_else_opens_connections() -> None:

@@ -159,7 +159,8 @@ def _site_of(parts: SplitResult) -> str | None:
     if ":" in host:
         host = f"[{host}]"
     elif not _PLAIN_HOST.fullmatch(host):
-        host = idna.encode(host, uts46=True).decode("ascii")
+        # Other scripts have dots of their own, which are one at the end only now.
+        host = idna.encode(host, uts46=True).decode("ascii").rstrip(".")
     port = parts.port
     if not host or port == 0:
         return None

@@ -55,6 +55,7 @@ BASE = "https://example.org/docs/guide/page.html?x=1#part"
         ("https://", None),
         ("https:///a", None),
         ("https://example.org:99999/", None),
+        ("https://例え。jp。/", "https://xn--r8jz45g.jp/"),
         ("https://example.org:0/", None),
         ("https://example.org/\udcff", None),
         ("https://example.org/a?b=\ud800", None),
