@@ -111,15 +111,15 @@ async def take_out(
 async def strike(
     crew: Crew, contestant: Contestant, fault: str, server: PostgresServer
 ) -> float | None:
-    """Do it to the server; how long it took to the next job done."""
-    began = time.monotonic()
+    """Do it to the server; how long it took to the next job done, from when the server answers."""
     if fault == "restart":
         server.halt(signal.SIGQUIT)
         server.resume()
     else:
         await execute(server.url(), END_ALL)
-    after = await next_effect(crew, contestant, time.monotonic())
-    return None if after is None else after - began
+    over = time.monotonic()
+    after = await next_effect(crew, contestant, over)
+    return None if after is None else after - over
 
 
 def done_by_others(entries: Sequence[Entry], by: str, at: float) -> float | None:
