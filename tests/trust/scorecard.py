@@ -50,9 +50,9 @@ BESIDE = """\
 The same jobs and the same faults for Windrow and for two other queues on Postgres, each in the
 configuration it recommends for this. *Stuck*: still not ended when all others long had.
 *Repeated*: jobs whose handler came to its end more than once; all three run jobs at least once,
-so a few are to be expected after a kill. *Recovery*: from when Postgres answers again to the next
-job begun and done or, of a worker that was killed or stopped, until another had done what it had
-begun.
+so a few are to be expected after a kill. *Recovery*: from when Postgres answers again until the
+next handler began and came to its end, which may be one of a job that was claimed before; of a
+worker that was killed or stopped, until another had done what it had begun.
 """
 
 
