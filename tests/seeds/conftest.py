@@ -96,8 +96,11 @@ _STRAY_JOBS = """
        AND NOT EXISTS (SELECT FROM windrow.lease
                         WHERE token = job.lease AND job.id = ANY (job_ids))
 """
+# Of jobs that a worker claimed together and ended by two transactions at once, each sees the other
+# still run: such a lease stays until it runs out. Those of the dialects do not.
 _STRAY_LEASES = """
     SELECT token FROM windrow.lease
-     WHERE NOT EXISTS (SELECT FROM windrow.job_live AS job
+     WHERE (cardinality(job_ids) = 1 OR worker = 'pgmq')
+       AND NOT EXISTS (SELECT FROM windrow.job_live AS job
                         WHERE state = 'active' AND job.lease = token)
 """
