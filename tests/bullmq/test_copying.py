@@ -7,12 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from redis import asyncio as redis
 
 from tests.builders import boom
 from tests.conftest import CopyDatabase
 from windrow import NewJob, Queue
+from windrow.errors import ConfigError
+from windrow.queue.bullmq.location import parse_url
 from windrow.queue.job import Job, JobState
 from windrow.services.copying import copy_database
+from windrow.services.taking_back import take_back_jobs
 
 
 @pytest.fixture
@@ -106,6 +110,72 @@ async def test_what_bullmq_has_no_place_for_stays_behind_with_a_reason(
     assert "limits" in report.reasons[limited.id]
     assert report.moved == {"ready": 1}
     assert report.in_transit == 1
+
+
+async def test_a_job_whose_unique_key_is_held_there_waits_on_its_way_until_it_is_free(
+    tmp_path: Path, url: str
+) -> None:
+    first = f"sqlite:///{tmp_path / 'jobs.db'}"
+    async with Queue.open(first) as queue:
+        moved = await queue.enqueue("page", {"from": "here"}, unique="key", tenant="acme")
+    async with Queue.open(url) as there:
+        holder = await there.enqueue("page", {"from": "there"}, unique="key", tenant="acme")
+        for _ in range(2):
+            report = await copy_database(first, url, wait=0)
+            assert holder.id in report.reasons[moved.id]
+            assert report.in_transit == 1
+        lease = await there.claim(["default"])
+        await lease.complete(lease.jobs[0])
+
+        assert (await copy_database(first, url, wait=5)).is_over
+        lease = await there.claim(["default"])
+        assert [job.payload for job in lease.jobs] == [{"from": "here"}]
+
+
+async def test_a_unique_key_of_a_job_that_is_gone_holds_nobody_up(tmp_path: Path, url: str) -> None:
+    first = f"sqlite:///{tmp_path / 'jobs.db'}"
+    async with Queue.open(first) as queue:
+        moved = await queue.enqueue("page", unique="key")
+    async with Queue.open(url) as there:
+        gone = await there.enqueue("page", unique="key")
+        client = redis.from_url(url.removeprefix("bullmq+").partition("?")[0])
+        await client.delete(f"{parse_url(url).prefix}:default:{gone.id}")  # as an outage leaves it
+        await client.aclose()
+
+        assert (await copy_database(first, url, wait=5)).is_over
+        assert (await there.get(moved.id)).state is JobState.READY
+
+
+async def test_settings_that_bullmq_has_no_place_for_hold_no_job_up(
+    tmp_path: Path, url: str
+) -> None:
+    first = f"sqlite:///{tmp_path / 'jobs.db'}"
+    async with Queue.open(first) as queue:
+        await queue.set_limit("host", active=2)
+        await queue.set_queue("default", max_depth=10)
+        await queue.enqueue("plain")
+        colon = await queue.enqueue("plain", queue="a:b")
+    report = await copy_database(first, url, wait=0)
+
+    assert report.moved == {"ready": 1}
+    assert (report.limits, report.limits_left) == (0, 1)
+    assert report.reasons == {colon.id: "BullMQ takes no colon in the name of a queue"}
+
+
+async def test_jobs_on_their_way_to_one_prefix_are_not_handed_to_another(
+    tmp_path: Path, make_bullmq_url: Callable[[], str]
+) -> None:
+    first = f"sqlite:///{tmp_path / 'jobs.db'}"
+    there, elsewhere = make_bullmq_url(), make_bullmq_url()
+    async with Queue.open(first) as queue:
+        await queue.enqueue("limited", limits=["host"])
+    assert (await copy_database(first, there, wait=0)).in_transit == 1
+
+    with pytest.raises(ConfigError, match="on their way to"):
+        await copy_database(first, elsewhere, wait=0)
+    with pytest.raises(ConfigError, match="on their way to"):
+        await take_back_jobs(first, elsewhere)
+    assert (await take_back_jobs(first, there)).taken_back == 1
 
 
 async def test_copies_while_jobs_are_claimed_take_no_job_that_runs(

@@ -189,6 +189,8 @@ def _print_copy(report: CopyReport) -> None:
     shown = ", ".join(f"{report.moved[state]} {state}" for state in states)
     print(f"{verb} {report.moved.total()} jobs{': ' if shown else ''}{shown}")
     print(f"{report.groups} groups, {report.schedules} schedules, {report.limits} limits")
+    if report.limits_left:
+        print(f"{report.limits_left} limits stay here: there are none there")
     if report.known:
         print(f"{report.known} were there already")
     if report.resumed:

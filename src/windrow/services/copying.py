@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
+from urllib.parse import parse_qsl
 
 from windrow.errors import ConfigError
 from windrow.queue.admitting import add_checksums
+from windrow.queue.bullmq.location import PREFIX
 from windrow.queue.copying import CopyStore, Parcel, QueueRow, Receipt, new_number
 from windrow.queue.job import JobState
 from windrow.queue.records import JobFilter, Retention
@@ -41,6 +43,7 @@ class CopyReport:
     schedules: int = 0
     queues: int = 0
     limits: int = 0
+    limits_left: int = 0  # the target has none
     parcels: int = 0
     resumed: int = 0  # parcels that an earlier copy had left in the outbox
     checked: int = 0  # jobs read back in the target and found to be the same
@@ -101,7 +104,7 @@ class Copy:
         self._target = target
         self._report = report
         self._settle = settle
-        self._address = report.target.partition("?")[0]
+        self._address = address_of(report.target)
         self._refused: dict[str, str] = {}
         self._began = new_number()  # parcels with a lower number are an earlier copy's
 
@@ -240,6 +243,9 @@ class Copy:
         for limit in await self._source.list_limits():
             if limit.key in there or not _is_set(limit):
                 continue
+            if not self._target.capabilities.limits:
+                self._report.limits_left += 1
+                continue
             await self._target.set_limit(limit)
             if limit.parked_until is not None:
                 await self._target.park_key(limit.key, until=limit.parked_until)
@@ -278,6 +284,13 @@ class Copy:
                 "a job of it runs, or something came to it just now: a group moves as a whole"
             )
         report.after = {"source": report.left, "target": await _count(self._target)}
+
+
+def address_of(url: str) -> str:
+    """What tells one database from another: without options, but for the prefix of its keys."""
+    address, _, query = url.partition("?")
+    prefix = dict(parse_qsl(query)).get("prefix", PREFIX)
+    return address if prefix == PREFIX else f"{address}?prefix={prefix}"
 
 
 def _why(job: Any) -> str:

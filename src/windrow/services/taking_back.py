@@ -9,6 +9,7 @@ from windrow.errors import ConfigError
 from windrow.queue.copying import CopyStore, Parcel
 from windrow.queue.store import open_store
 from windrow.redaction import redact_url
+from windrow.services.copying import address_of
 
 NOT_ASKED = (
     "the target was not asked what it has received: should it come back, jobs that are in both "
@@ -73,7 +74,7 @@ async def take_back(source: CopyStore, target: CopyStore | None, report: TakeBac
 
 
 def _require_same(address: str, target: str | None) -> None:
-    if target is None or address != target.partition("?")[0]:
+    if target is None or address != address_of(target):
         raise ConfigError(f"jobs are on their way to {address}: only that database can be asked")
 
 

@@ -127,8 +127,12 @@ class Links:
         raise StoreConflict("Redis: too many change the same jobs at once")
 
 
+def is_queue(name: str) -> bool:
+    return ":" not in name
+
+
 def check_queue(name: str) -> None:
-    if ":" in name:
+    if not is_queue(name):
         raise InvalidJob(f"the queue {name!r} has a colon, which BullMQ does not take in its names")
 
 

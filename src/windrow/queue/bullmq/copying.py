@@ -14,16 +14,16 @@ import msgspec
 from redis.asyncio.client import Pipeline
 
 from windrow.errors import StoreError
-from windrow.queue.admitting import Admission, confirm
+from windrow.queue.admitting import confirm
 from windrow.queue.bullmq import ended
+from windrow.queue.bullmq.admitting import admit, unique_keys
 from windrow.queue.bullmq.changing import keep_steps, pause_queue, put_back, remove
-from windrow.queue.bullmq.connection import Fill, Links
+from windrow.queue.bullmq.connection import Fill, Links, is_queue
 from windrow.queue.bullmq.failures import wrapped_errors
 from windrow.queue.bullmq.looking import LISTS, Found, read_places
 from windrow.queue.bullmq.upkeep import set_retention
 from windrow.queue.copying import (
     CopiedJob,
-    CopiedSchedule,
     Item,
     Parcel,
     QueueRow,
@@ -37,7 +37,6 @@ from windrow.queue.job import FINAL, Job, JobState
 
 # Of each queue: where jobs lie that do not run.
 _PLACES: Final = ("wait", "paused", "prioritized", "delayed", "completed", "failed")
-_TAKEN: Final = frozenset({JobState.READY, JobState.SCHEDULED, JobState.HELD, *FINAL})
 
 
 class _Box(msgspec.Struct, frozen=True):
@@ -140,8 +139,9 @@ async def has_received(links: Links, number: str) -> bool:
 
 async def receive_parcel(links: Links, parcel: Parcel) -> Receipt:
     """Take in a parcel, once: jobs and receipt in one transaction."""
-    await links.know({job.queue for job in parcel.jobs})
+    await links.know({job.queue for job in parcel.jobs if is_queue(job.queue)})
     key = links.key("receipts")
+    unique = unique_keys(links, parcel)
     receipt = Receipt()
 
     async def look(pipe: Pipeline) -> Fill | None:
@@ -150,7 +150,7 @@ async def receive_parcel(links: Links, parcel: Parcel) -> Receipt:
         if kept is not None:
             receipt = msgspec.json.decode(kept, type=Receipt)
             return None
-        admission = await _admit(links, parcel)
+        admission = await admit(links, parcel, unique)
         jobs = [_found(job) for job in admission.jobs]
         receipt = confirm(parcel, admission, [one.job for one in jobs])
 
@@ -161,21 +161,20 @@ async def receive_parcel(links: Links, parcel: Parcel) -> Receipt:
 
         return fill
 
-    if await links.guarded([key], look) is not None:
+    if await links.guarded([key, *unique.values()], look) is not None:
         await _read_back(links, parcel, receipt)
     return receipt
 
 
 async def _read_back(links: Links, parcel: Parcel, receipt: Receipt) -> None:
-    """Look whether what was written is what was sent; it may run by now."""
+    """Look whether what was written is what was sent. It may have run by now, and be gone."""
     sent = {
         job.id: job
         for job in parcel.jobs
         if job.id not in receipt.refused and job.id not in receipt.known
     }
     found = await read_places(links, [(job.queue, job.id) for job in sent.values()])
-    same = [one for one in found if json_text(one.job.payload_json) == sent[one.job.id].payload]
-    if len(same) < len(sent):
+    if any(json_text(one.job.payload_json) != sent[one.job.id].payload for one in found):
         raise StoreError("jobs read back after copying differ from those sent")
 
 
@@ -190,6 +189,7 @@ async def take_back(links: Links, number: str) -> Receipt:
 
 async def add_queues(links: Links, rows: Sequence[QueueRow]) -> None:
     """Pauses and retention of queues for which nothing was set before; bounds are left behind."""
+    rows = [row for row in rows if is_queue(row.name)]
     await links.know(row.name for row in rows)
     with wrapped_errors():
         known = set(await links.client.hkeys(links.key("retention")))
@@ -203,39 +203,6 @@ async def add_queues(links: Links, rows: Sequence[QueueRow]) -> None:
         }
         if row.name not in known and any(value is not None for value in seconds.values()):
             await set_retention(links, row.name, seconds)
-
-
-async def _admit(links: Links, parcel: Parcel) -> Admission:
-    places = [(job.queue, job.id) for job in parcel.jobs]
-    there = {one.job.id for one in await read_places(links, places)}
-    refused: dict[str, str] = {}
-    jobs: list[CopiedJob] = []
-    for item in parcel.items:
-        if isinstance(item, CopiedJob) and (reason := _refusal(item)) is None:
-            if item.id not in there:
-                jobs.append(item)
-            continue
-        if isinstance(item, CopiedJob):
-            refused[item.id] = reason or ""
-        elif isinstance(item, CopiedSchedule):
-            refused[item.name] = "BullMQ keeps no schedules of Windrow's"
-        else:
-            refused[item.id] = "BullMQ has no groups"
-    return Admission(jobs=jobs, known=tuple(sorted(there)), refused=refused)
-
-
-def _refusal(job: CopiedJob) -> str | None:
-    if job.group is not None or job.root_of is not None:
-        return "BullMQ has no groups"
-    if job.state not in _TAKEN:
-        return f"BullMQ has no place for a job that is {job.state.value}"
-    if job.state not in FINAL and job.limits:
-        return "BullMQ has no limits per key"
-    if job.is_follower:
-        return "BullMQ has no jobs that follow another"
-    if ":" in job.queue:
-        return "BullMQ takes no colon in the name of a queue"
-    return None
 
 
 def _found(job: CopiedJob) -> Found:
