@@ -34,6 +34,7 @@ ONLY: dict[str, dict[str, str]] = {
             (
                 "find_group_keys",
                 "find_heads",
+                "find_lapsed",
                 "find_oldest_ready",
                 "list_paused_queues",
             ),

@@ -167,6 +167,23 @@ async def test_renewing_does_not_touch_other_leases(store: Store, clock: FakeClo
     assert (await get(store, other.id)).lease_expires_at == other.lease_expires_at
 
 
+async def test_renewal_tells_that_leases_of_others_ran_out_until_somebody_rescued(
+    store: Store, clock: FakeClock
+) -> None:
+    """N2: whoever works sees it, though the leader may be what was killed."""
+    await store.insert_jobs([row(lease_seconds=length) for length in (10, 100)])
+    gone, mine = await claim(store, 9)
+    clock.advance(9.999)
+    before = await renew(store, mine)
+    clock.advance(0.001)
+    after = await renew(store, mine)
+    rescued = await store.rescue_jobs()
+    at_last = await renew(store, mine)
+
+    assert [one.is_rescue_due for one in (before, after, at_last)] == [False, True, False]
+    assert [change.id for change in rescued] == [gone.id]
+
+
 async def test_lease_is_live_up_to_its_last_moment(store: Store, clock: FakeClock) -> None:
     job = await add_and_claim(store)
     clock.advance(59.999)

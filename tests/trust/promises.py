@@ -52,8 +52,8 @@ PROMISES = (
         "killed_worker",
         "The jobs of a killed worker run again within its lease + 5 s.",
         "A lease is 30 s unless told otherwise; a leader's term and its look-out together are "
-        "shorter than 5 s.",
-        ("tests/integration/test_workers.py",),
+        "shorter than 5 s, and whoever renews leases of its own sees those that ran out.",
+        ("tests/integration/test_workers.py", "tests/worker/test_life.py"),
     ),
     Promise(
         "group_ends",

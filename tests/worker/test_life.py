@@ -15,6 +15,7 @@ from tests.conftest import OpenAnother
 from windrow import Done, Job, NewJob, Queue, Worker, handler
 from windrow.errors import ConfigError
 from windrow.queue.job import JobState
+from windrow.queue.retaining import MAINTENANCE
 from windrow.queue.store import Store
 
 
@@ -368,6 +369,32 @@ async def test_group_of_a_fan_out_ends_with_its_finish_job(queue: Queue) -> None
     assert (await queue.get(root.id)).state is JobState.COMPLETED
     [last] = await queue.list(kind="finish")
     assert (await queue.get(last.id)).result == "all pages are there"
+
+
+@pytest.mark.requires("settable_clock")
+async def test_busy_worker_takes_back_the_jobs_of_the_dead_though_it_does_not_lead(
+    queue: Queue, store: Store
+) -> None:
+    """N2: a leader that was killed has its term to the end; nobody else is elected before."""
+    began = asyncio.Event()
+
+    @handler("long")
+    async def long(job: Job) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    @handler("short")
+    async def short(job: Job) -> int:
+        return job.crashes
+
+    assert await store.elect_leader(MAINTENANCE, "dead", 3600)
+    left = await queue.enqueue("short")
+    lease = await queue.claim(seconds=1)
+    await queue.enqueue("long")
+    async with working(Worker(queue, [long, short], concurrency=2, lease=1)):
+        await began.wait()
+        await store.extend_leases([lease.jobs[0].lease_token or ""], 0)
+        assert (await queue.wait(left.id, timeout=20)).result == 1
 
 
 def test_two_handlers_of_a_kind_are_refused() -> None:

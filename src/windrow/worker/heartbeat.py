@@ -1,5 +1,5 @@
 """Renews the leases of claimed jobs, and stops handlers: of jobs that were lost to another worker,
-and of those that somebody asked to stop."""
+and of those that somebody asked to stop. It also passes on that leases of others have run out."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Heartbeat(Service):
         self._lease = lease
         self._stop = stop
         self._pause = lease / RENEWALS
+        self.tell_of_expired: Callable[[], None] = lambda: None
 
     def notice(self, run: Run) -> None:
         """A job was claimed; if its lease is shorter than the pause we are in, end the pause."""
@@ -52,6 +53,8 @@ class Heartbeat(Service):
         if not self._runs.tokens():
             return
         renewal = await self._store.extend_leases(self._runs.tokens())
+        if renewal.is_rescue_due:
+            self.tell_of_expired()
         for run in believed:
             # One that has ended meanwhile is the completer's: the database tells it whose it was.
             if run.stage is Stage.ENDED:

@@ -1,4 +1,9 @@
-"""Jobs whose lease ran out are run again, or fail when they have crashed too often."""
+"""Jobs whose lease ran out are run again, or fail when they have crashed too often.
+
+Whoever leads looks for them. But a leader is often what was killed, and its term ends no sooner
+than a short lease: so each worker that renews leases of its own is told when others have run out,
+and then it does not wait for a leader.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +25,18 @@ class Rescuer(LedService):
         self._store = store
         self._observers = observers
         self.seconds = seconds
+        self._is_due = False  # somebody has seen leases that ran out
+
+    def notice(self) -> None:
+        """Leases have run out: look now, whoever leads. Two may look at once."""
+        self._is_due = True
+        self.wake()
+
+    async def run_once(self) -> float:
+        if self._is_due:
+            self._is_due = False
+            await self.work()
+        return await super().run_once()
 
     async def work(self) -> bool:
         rescued = await self._store.rescue_jobs(BATCH)

@@ -159,11 +159,13 @@ class Worker:
         if self._max_memory:
             self._services.append(MemoryGuard(self._max_memory, self._recycle))
         if self._maintains:
+            rescuer = Rescuer(self._leader, store, self._observers, self._rescue_every)
+            heartbeat.tell_of_expired = rescuer.notice
             self._services += [
                 self._leader,
                 Stager(self._leader, store),
                 Promoter(self._leader, store),
-                Rescuer(self._leader, store, self._observers, self._rescue_every),
+                rescuer,
                 Scheduler(self._leader, store),
                 Pruner(self._leader, self._queue, self._observers),
             ]

@@ -29,6 +29,7 @@ def extend_leases(work: Work, tokens: Sequence[str], seconds: int | None) -> Ren
         held=frozenset(job_id for job_id, _ in held),
         stopping={job_id: to_state(stop_as) for job_id, stop_as in held if stop_as is not None},
         expires_at=to_time(min(expires_at for _, expires_at in renewed)),
+        is_rescue_due=bool(work.rows("find_lapsed", {"now": work.now})),
     )
 
 

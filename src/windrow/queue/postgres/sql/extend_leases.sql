@@ -1,6 +1,8 @@
 -- Push the expiry of live leases on. :tokens; :seconds, a new length, or null; :now or null.
 -- Returns for each job that a renewed lease holds id, stop_as and the lease's expires_at; a renewed
--- lease that holds none gives one row without an id.
+-- lease that holds none gives one row without an id. is_rescue_due: others have run out. Only those
+-- of late are looked for: while an old snapshot is open, ended leases stay in the index by the
+-- thousand, and who leads steps over them as well.
 WITH renewed AS (
     UPDATE windrow.lease
        SET seconds = coalesce(:seconds::bigint, lease.seconds),
@@ -10,7 +12,13 @@ WITH renewed AS (
        AND lease.expires_at > coalesce(:now::timestamptz, statement_timestamp())
     RETURNING token, expires_at, job_ids
 )
-SELECT renewed.expires_at, held.id, held.stop_as
+SELECT renewed.expires_at, held.id, held.stop_as,
+       EXISTS (
+           SELECT FROM windrow.lease AS lapsed
+            WHERE lapsed.expires_at <= coalesce(:now::timestamptz, statement_timestamp())
+              AND lapsed.expires_at > coalesce(:now::timestamptz, statement_timestamp())
+                                      - interval '10 seconds'
+       ) AS is_rescue_due
   FROM renewed
   LEFT JOIN LATERAL (
        SELECT job.id, job.stop_as
