@@ -55,12 +55,13 @@ $(PEERS): $(STAMP)
 	@touch $@
 
 FIGURES := tests/trust/figures
+TRUST   := tests/trust tests/api/test_auth.py tests/api/test_schema.py
 
-# The tests of trust run one by one: they measure how long things take to recover.
+# The tests of trust run one by one, the short ones too: they measure how long things take to recover.
 chaos: $(PEERS) ## Run the tests that take long, and write docs/guarantees.md from what they saw
-	WINDROW_SCORECARD=$(FIGURES) $(BIN)/pytest -m chaos tests/trust $(ARGS)
+	WINDROW_SCORECARD=$(FIGURES) $(BIN)/pytest $(TRUST) $(ARGS)
 	$(BIN)/python -m tests.trust.scorecard $(FIGURES)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m chaos --ignore=tests/trust $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m chaos $(addprefix --ignore=,$(TRUST)) $(ARGS)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance tests/calls/test_stages.py --store=pgbouncer,bullmq,beside $(ARGS)
 	WINDROW_TEST_MORE=7 $(BIN)/pytest -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
 

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from tests.reference.http import routes_of
+from tests.trust.scorecard import record_input
 from windrow import Queue
 from windrow.api.app import PREFIX, create_app
 from windrow.api.firecrawl import parse as parsing
@@ -125,6 +126,12 @@ async def test_a6_every_endpoint_asks_for_a_key(api: Api) -> None:
             answer = await api.ask(method, path, key)
             expected = {200, 503} if path in OPEN else {401}
             assert answer.status_code in expected, (method, path, key)
+    record_input(
+        "endpoints asked without a key, or with a wrong one",
+        given=3 * (len(api.endpoints) - len(OPEN)),
+        store="sqlite",
+        note=f"{len(api.endpoints)} endpoints",
+    )
 
 
 async def test_a6_a_key_that_reads_changes_nothing(api: Api) -> None:

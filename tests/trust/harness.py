@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import chdir, closing
 from dataclasses import dataclass, field
+from datetime import datetime
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -30,7 +31,7 @@ from typing import Any, Self
 import psycopg
 
 from tests.trust.checker import Violation, check
-from tests.trust.history import Entry, History, read_lines
+from tests.trust.history import Entry, History, read_lines, slots
 from tests.trust.programs import ROWS, live
 from tests.trust.scorecard import record
 from windrow import Job, NewJob, Queue
@@ -82,6 +83,7 @@ class Crew:
         self.finished: dict[str, float] = {}  # jobs whose completion was accepted, and when
         self.members: list[Member] = []
         self._groups: list[str] = []
+        self._schedules: dict[str, tuple[datetime, float]] = {}  # first slot, seconds between two
         self._acknowledged = 0
         self._effects = 0
         self._read_up_to = 0
@@ -171,6 +173,17 @@ class Crew:
         for made in await queue.enqueue_many(new):
             self.history.write("enqueued", made.id, outcome=made.outcome)
 
+    async def schedule(self, name: str, every: float) -> None:
+        """A job every so many seconds; each of its slots has to be fired."""
+        async with Queue.open(self.url) as queue:
+            made = await queue.schedule(name, "work", every=every, catch_up="all", max_crashes=20)
+        self._schedules[name] = (made.next_at, every)
+
+    async def pause_schedules(self) -> None:
+        async with Queue.open(self.url) as queue:
+            for name in self._schedules:
+                await queue.pause_schedule(name)
+
     def make_rows(self) -> None:
         """The table that handlers write to in their jobs' transactions."""
         with closing(connect(self.url)) as connection:
@@ -250,13 +263,21 @@ class Crew:
     ) -> Verdict:
         """Write down what the database says now, and have all of it checked."""
         self.look()
-        self.entries = [entry for entry in self.entries if entry.what != "final"]  # of a last time
+        last = {"final", "fired", "due"}  # of a last time
+        self.entries = [entry for entry in self.entries if entry.what not in last]
         rows = self._rows()
         async with Queue.open(self.url) as queue:
             jobs = [job async for job in all_jobs(queue)]
             finishes = Counter(job.payload for job in jobs if job.kind == "finish")
             for job in jobs:
                 self.history.final(job, rows=rows[job.id])
+                if "slot" in job.headers:
+                    name, slot = job.headers["schedule"], job.headers["slot"]
+                    self.history.write("fired", job.id, key=name, slot=slot)
+            for schedule in await queue.schedules():
+                first, every = self._schedules[schedule.name]
+                for slot in slots(first, schedule.last_at, every):
+                    self.history.write("due", key=schedule.name, slot=slot)
             for group_id in self._groups:
                 state = str((await queue.group(group_id)).state)
                 self.history.write("final", group=group_id, state=state, results=finishes[group_id])

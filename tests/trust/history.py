@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -130,6 +131,13 @@ class History:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def slots(first: datetime, last: datetime | None, every: float) -> Iterator[str]:
+    """Those of a schedule from one to another, both of them too."""
+    while last is not None and first <= last:
+        yield first.isoformat()
+        first += timedelta(seconds=every)
 
 
 def read(path: Path) -> Entries:

@@ -25,7 +25,7 @@ from typing import Any, Literal
 from tests.trust.history import History
 from windrow import Done, Job, NewJob, Queue, Worker, handler
 from windrow.clock import Clock
-from windrow.errors import StoreError
+from windrow.errors import LeaseLost, StoreError
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.records import Claim, Finish, Finished
@@ -36,6 +36,7 @@ ROWS = "CREATE TABLE IF NOT EXISTS trust_rows (job text NOT NULL, token text NOT
 LEAVE_ROW = "INSERT INTO trust_rows (job, token) VALUES ($1, $2)"
 
 AGAIN_SECONDS = 0.05
+LINE = "line"  # the queue of jobs that are enqueued by priority
 Death = Literal["before", "amid", "after"]  # the write of an outcome
 _AnyStore: Any = object
 
@@ -140,6 +141,7 @@ async def work(
     leak: int = 0,
     max_memory: int | None = None,
     clock: str | None = None,
+    queues: Sequence[str] | None = None,
 ) -> None:
     """Run jobs. The kinds: `work` does something outside the database, `write` also in its
     transaction, `fail` never succeeds, `crash` takes the process along, `block` keeps the loop from
@@ -209,6 +211,7 @@ async def work(
         Queue(store),
         handlers,
         concurrency=concurrency,
+        queues=queues,
         lease=lease,
         grace=5,
         max_memory=max_memory,
@@ -223,6 +226,31 @@ async def work(
 
 
 RECYCLED = 75
+
+
+async def take_turns(
+    url: str, history: History, told: asyncio.Event, *, lease: int, limit: int = 3
+) -> None:
+    """Claim from the line, a few at a time, and complete them one by one: whatever this writes down
+    stands in the order in which it was done, so the order of its claims can be judged."""
+    opened = await _until_it_works(lambda: Queue.open(url).__aenter__())
+    while not told.is_set():
+        history.write("asked")
+        claimed = await opened.claim([LINE], limit=limit, seconds=lease, worker=history.by)
+        for job in claimed.jobs:
+            history.of(job, "claimed")
+        for job in claimed.jobs:
+            history.of(job, "started")
+            history.of(job, "ended")
+            try:
+                await claimed.complete(job)
+                accepted = True
+            except LeaseLost:
+                accepted = False
+            history.of(job, "finished", outcome="done", accepted=accepted)
+        if not claimed.jobs:
+            await asyncio.sleep(AGAIN_SECONDS)
+    await opened.close()
 
 
 async def _first_of(running: asyncio.Task[None], told: asyncio.Event) -> None:
@@ -246,17 +274,38 @@ async def produce(
     kinds: Sequence[str],
     pause: float,
     batch: int = 20,
+    keys: Sequence[str] = (),
+    priorities: Sequence[int] = (),
 ) -> None:
     """Enqueue jobs in batches. A batch that was not acknowledged is offered again, under its ids,
-    until it is."""
+    until it is. With `keys` each job of a batch asks for another one of these; with `priorities`
+    they stand in a line of their own, whose order is to be judged."""
+    dice = random.Random(os.getpid())
+
+    def make(number: int, key: str | None) -> NewJob:
+        place: dict[str, Any] = {}
+        if priorities:
+            place = {"queue": LINE, "priority": dice.choice(priorities)}
+        kind = kinds[number % len(kinds)]
+        return NewJob(kind, id=new_id(), max_crashes=20, unique=key, **place)
+
     opened = await _until_it_works(lambda: Queue.open(url).__aenter__())
     while not told.is_set():
-        new = [NewJob(kinds[n % len(kinds)], id=new_id(), max_crashes=20) for n in range(batch)]
+        chosen = dice.sample(keys, batch) if keys else [None] * batch
+        new = [make(number, key) for number, key in enumerate(chosen)]
         for one in new:
-            history.write("offered", str(one.id))
-        await _until_it_works(lambda new=new: opened.enqueue_many(new))  # type: ignore[misc]
-        for one in new:
-            history.write("enqueued", str(one.id))
+            history.write("offered", str(one.id), key=one.unique)
+        stored = await _until_it_works(lambda new=new: opened.enqueue_many(new))  # type: ignore[misc]
+        for one, made in zip(new, stored, strict=True):
+            history.write(
+                "enqueued",
+                made.id,
+                # What a first try has stored is there when it is offered again.
+                outcome="inserted" if made.id == one.id else made.outcome,
+                key=one.unique,
+                queue=one.queue,
+                priority=one.priority if one.queue == LINE else None,
+            )
         await asyncio.sleep(pause)
     await opened.close()
 

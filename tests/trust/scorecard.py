@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guarantees.md"
 FOLDER_VARIABLE = "WINDROW_SCORECARD"
 OURS = "windrow"
+NO_STORE = "–"  # what is refused, or read, before any database is asked
 
 INTRODUCTION = """\
 # Guarantees
@@ -42,6 +43,9 @@ at the end. *Lost* and *doubled* below are what it counted, not what was hoped f
   handler's run may well be repeated when its worker dies: that is at-least-once;
 - **recovery**: seconds from the fault to the next job that was completed, or as the note says;
   median and worst.
+
+Of bad input, *faults* are the things handed in and *jobs* those that were taken: the others were
+refused with an error that says why, and left nothing behind.
 """
 
 BESIDE = """\
@@ -112,6 +116,14 @@ def record(
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder:
         write(figures, Path(folder))
+
+
+def record_input(
+    what: str, *, given: int, taken: int = 0, store: str = NO_STORE, note: str = ""
+) -> None:
+    """Keep how many inputs of a bad kind a test has handed in. Those that were not taken were
+    refused, and neither left anything behind: the test has seen to that."""
+    record("bad_input", what, store=store, jobs=taken, faults=given, lost=0, doubled=0, note=note)
 
 
 def write(figures: Figures, folder: Path) -> None:
@@ -200,9 +212,9 @@ def _faults(figures: Iterable[Figures]) -> str:
 
 
 def _together(one: Figures, other: Figures) -> Figures:
-    notes = [note for note in (one.note, other.note) if note]
+    notes = [*filter(None, one.note.split("; ")), *filter(None, other.note.split("; "))]
     return msgspec.structs.replace(
-        one, recovery=one.recovery or other.recovery, note="; ".join(notes)
+        one, recovery=one.recovery or other.recovery, note="; ".join(dict.fromkeys(notes))
     )
 
 

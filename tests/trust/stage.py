@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from itertools import count
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ from tests.faults import FaultyStore
 from tests.trust.actors import Keeper, Meddler, Producer
 from tests.trust.bookkeeping import audit, audit_events
 from tests.trust.checker import Violation, check
-from tests.trust.history import Entry
+from tests.trust.history import Entry, slots
 from tests.trust.stepping import Actor, Stepped, stand, step_to_end
 from tests.trust.tracing import Told, Trace
 from tests.trust.workers import Worker, settle
@@ -263,16 +263,9 @@ class Simulation:
             results = finishers[group.id] if self.world.groups.get(group.id) else None
             history.write("final", group=group.id, state=group.state, results=results)
         [each] = [one for one in await queue.schedules() if one.name == "each"]
-        for slot in _slots(first_slots["each"], each.last_at, EVERY["each"]):
+        for slot in slots(first_slots["each"], each.last_at, EVERY["each"]):
             history.write("due", key="each", slot=slot)
         return jobs
-
-
-def _slots(first: datetime, last: datetime | None, every: float) -> Iterator[str]:
-    """Those of a schedule from one to another, both of them too."""
-    while last is not None and first <= last:
-        yield first.isoformat()
-        first += timedelta(seconds=every)
 
 
 @contextmanager

@@ -6,8 +6,10 @@ import asyncio
 import random
 import sqlite3
 import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -28,6 +30,8 @@ LEASE = 2
 BACK_SECONDS = LEASE + 5.0  # the promise
 GROUPS, MEMBERS = 40, 10
 LIMIT, LIMITED = 4, 400
+FEWER_KILLS = 30
+KEYS = tuple(f"key-{number}" for number in range(20))
 
 DEATHS = 10
 CLIENTS = 8
@@ -77,6 +81,60 @@ async def test_workers_are_killed_100_times_over_20000_jobs_and_nothing_is_lost_
         note="recovery: until the last job it had was claimed again, those with limits aside; so "
         "many kills in a row often hit whoever had just begun to lead",
     )
+
+
+@pytest.mark.chaos
+async def test_keys_slots_and_the_order_hold_while_workers_are_killed(
+    store_url: str, store_name: str, tmp_path: Path
+) -> None:
+    """Producers that ask for the same keys, others whose jobs stand in a line by priority, and a
+    schedule. Workers are killed, among them those who lead and fire it, and who claims from the
+    line."""
+    dice = random.Random(5)
+    line: dict[str, Any] = {"kinds": ("work",), "pause": 0.02, "batch": 5}
+    with Crew(store_url, tmp_path) as crew:
+        await crew.schedule("each second", every=1)
+        producers = [crew.start("produce", keys=KEYS, **line) for _ in range(2)]
+        producers += [crew.start("produce", priorities=(1, 5, 9), **line) for _ in range(2)]
+        programs: dict[str, dict[str, Any]] = {"work": {"queues": ["default"]}, "take_turns": {}}
+        workers = [
+            (program, crew.start(program, lease=LEASE, **options))
+            for program, options in programs.items()
+            for _ in range(2)
+        ]
+        for _ in range(FEWER_KILLS):
+            before = crew.done
+            await crew.until(lambda before=before: crew.done >= before + 60)  # type: ignore[misc]
+            victim = dice.randrange(len(workers))
+            program, member = workers[victim]
+            crew.kill(member)
+            workers[victim] = (program, crew.start(program, lease=LEASE, **programs[program]))
+        for producer in producers:
+            await crew.dismiss(producer)
+        await crew.pause_schedules()
+        await crew.until_drained()
+        await crew.stop()
+        verdict = await crew.conclude()
+    counts = Counter(entry.what for entry in verdict.entries)
+    asked = [one for one in verdict.entries if one.what == "enqueued" and one.key]
+    refused = sum(one.outcome == "existing" for one in asked)
+    in_line = sum(one.what == "enqueued" and one.priority is not None for one in verdict.entries)
+    assert counts["due"] > FEWER_KILLS / 3
+    assert refused
+    notes = {
+        "unique_holds": f"{len(asked):,} times one of {len(KEYS)} keys was asked for, {refused:,} "
+        "times it was taken",
+        "schedules_fire_once": f"{counts['due']} slots of a schedule",
+        "order_kept": f"{in_line:,} jobs of three priorities in one line",
+    }
+    for promise, note in notes.items():
+        verdict.keep(
+            promise,
+            "kill -9 of workers, leaders among them",
+            store=store_name,
+            faults=FEWER_KILLS,
+            note=note,
+        )
 
 
 @pytest.mark.chaos

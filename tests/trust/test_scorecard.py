@@ -49,6 +49,30 @@ def test_one_run_is_one_line_whichever_promises_it_was_about(folder: Path) -> No
     assert text.count("| kill -9 |") == 1
 
 
+def test_what_several_promises_note_alike_is_said_once(folder: Path) -> None:
+    for promise in ("durable", "group_ends", "limits_hold"):
+        scorecard.record(
+            promise,
+            "simulated",
+            store="sqlite",
+            jobs=9,
+            faults=9,
+            lost=0,
+            doubled=0,
+            note="5 seeds",
+        )
+    assert "| – | 5 seeds |" in scorecard.page(scorecard.read(folder))
+
+
+def test_bad_input_is_counted_by_what_was_handed_in_and_taken(folder: Path) -> None:
+    scorecard.record_input("names", given=300, taken=20)
+    text = scorecard.page(scorecard.read(folder))
+    assert "| names | – | 300 | 20 | 0 | 0 | – |  |" in text
+    assert next(row for row in text.splitlines() if "Bad input gets" in row).endswith(
+        "| 300 | 20 | 0 | 0 |"
+    )
+
+
 def test_a_later_run_takes_the_place_of_an_earlier_one(folder: Path) -> None:
     keep(lost=0)
     keep(lost=4)

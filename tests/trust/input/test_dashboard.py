@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from tests.trust.scorecard import record_input
 from windrow import Queue
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
 from windrow.queue.ids import new_id
@@ -173,7 +174,8 @@ async def test_nobody_gets_anywhere_without_a_session_of_ours(site: Site) -> Non
     gone = begin._sealed(f"{'0' * 64}.{int(time.time()) + 60}")
     before = await site.facts()
     forged = good[:-1] + ("B" if good.endswith("A") else "A")
-    for cookie in (None, "", "boss", forged, f"{hashed}.{rest}x", expired, gone, "a.b.c"):
+    cookies = (None, "", "boss", forged, f"{hashed}.{rest}x", expired, gone, "a.b.c")
+    for cookie in cookies:
         async with site.client(cookie) as client:
             for name in MATRIX:
                 answer = await site.ask(client, name, "guess")
@@ -185,6 +187,11 @@ async def test_nobody_gets_anywhere_without_a_session_of_ours(site: Site) -> Non
         for key in ("", "wrong", "böse", "\x00", "boss\n\nx" * 1000):
             assert (await client.post("/ui/login", data={"key": key})).status_code == 401
     assert await site.facts() == before
+    record_input(
+        "pages and forms of the dashboard without a session, or with a forged one",
+        given=len(cookies) * len(MATRIX),
+        store="sqlite",
+    )
 
 
 async def test_a_role_that_may_not_changes_nothing(site: Site) -> None:
@@ -346,3 +353,10 @@ async def test_what_strangers_wrote_is_shown_as_text_on_every_page(site: Site) -
             assert "script-src 'self'" in answer.headers.get(
                 "content-security-policy", "script-src 'self'"
             )
+    record_input(
+        "text of strangers that would run in a browser",
+        given=len(HOSTILE) + len(MARKDOWN),
+        taken=len(HOSTILE) + len(MARKDOWN),
+        store="sqlite",
+        note=f"shown as text on {len(paths)} pages of the dashboard",
+    )

@@ -11,12 +11,22 @@ from pathlib import Path
 import pytest
 
 from tests.trust.input.fuzzing import KINDS, bend, nested, outside, run, sound
+from tests.trust.scorecard import record_input
 from windrow.errors import WindrowError
 from windrow.ingest.audio import probe
 from windrow.ingest.files.reading import FileContent, to_text
 
 FEW = {"html": 40, "office": 40, "pdf": 25}
 MANY = 3000
+FILES = {
+    "html": "pages of HTML",
+    "pdf": "PDF files",
+    "office": "office files",
+    "archive": "archives, and bombs",
+    "text": "text files",
+    "sitemap": "sitemaps",
+    "robots": "robots.txt files",
+}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "archive"])
@@ -41,6 +51,8 @@ def test_very_many_broken_files_neither_kill_nor_hang_their_reader(kind: str) ->
     assert ended.returncode == 0, ended.stderr[-3000:]
     told = json.loads(ended.stdout)
     assert sum(told.values()) == count
+    words = ", ".join(f"{n:,} {error}" for error, n in sorted(told.items()) if error != "read")
+    record_input(f"broken {FILES[kind]}", given=count, taken=told.get("read", 0), note=words)
 
 
 def test_archives_within_archives_and_names_outside_write_nothing(
@@ -77,3 +89,4 @@ async def test_broken_recordings_are_heard_or_refused(tmp_path: Path) -> None:
 async def test_very_many_broken_recordings_are_heard_or_refused(tmp_path: Path) -> None:
     heard = await hear(range(1000, 1200), tmp_path)
     assert 0 < heard < 200
+    record_input("broken recordings", given=200, taken=heard)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.trust.scorecard import record_input
 from windrow import Queue
 from windrow.ingest.artifacts.folder import FolderArtifacts
 from windrow.ingest.document import Document, Metadata
@@ -96,6 +97,13 @@ async def test_uploads_and_imports_are_exported_below_their_folder(
         count += await export_folder(queue, one, out / str(count))
     assert count >= len(NAMES)
     assert outside(tmp_path, out) == []
+    record_input(
+        "names of files that lead elsewhere",
+        given=2 * len(NAMES),
+        taken=count,
+        store="sqlite",
+        note="uploaded and imported, then written below their folder",
+    )
 
 
 def document(uri: str) -> str:

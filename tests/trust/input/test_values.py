@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
+from tests.trust.scorecard import record_input
 from windrow import NewJob, Queue
 from windrow.errors import InvalidJob
 from windrow.queue.codec import clean_text
@@ -79,7 +80,8 @@ def queue(store_url: str) -> Any:
         yield queue
 
 
-def check_jobs(queue: Any, examples: int) -> None:
+def check_jobs(queue: Any, examples: int) -> tuple[int, int]:
+    """How many were made up, and how many of them taken."""
     taken = refused = 0
 
     @made_up(examples)
@@ -104,6 +106,7 @@ def check_jobs(queue: Any, examples: int) -> None:
     check()
     assert taken
     assert refused
+    return taken + refused, taken
 
 
 def read_back(queue: Any, id: str, job: dict[str, Any]) -> None:
@@ -171,12 +174,27 @@ def test_jobs_are_read_back_as_they_were_or_refused(queue: Any) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.timeout(1800)
-def test_very_many_jobs_are_read_back_as_they_were_or_refused(queue: Any) -> None:
-    check_jobs(queue, MANY)
+def test_very_many_jobs_are_read_back_as_they_were_or_refused(queue: Any, store_name: str) -> None:
+    given, taken = check_jobs(queue, MANY)
+    record_input(
+        "jobs made up of any values",
+        given=given,
+        taken=taken,
+        store=store_name,
+        note="what was taken was read back as it was, run and ended",
+    )
 
 
-def check_names(queue: Any, examples: int) -> None:
-    """Names that are no jobs': schedules, limits, queues, groups' keys."""
+def check_names(queue: Any, examples: int) -> tuple[int, int]:
+    """Names that are no jobs': schedules, limits, queues, groups' keys. How many were handed in,
+    and how many of them taken."""
+    given = taken = 0
+
+    def tried(do: Any) -> bool:
+        nonlocal given, taken
+        was_taken = is_taken(do)
+        given, taken = given + 1, taken + was_taken
+        return was_taken
 
     @made_up(examples)
     @hypothesis.given(name=TEXT, other=TEXT)
@@ -204,9 +222,10 @@ def check_names(queue: Any, examples: int) -> None:
         queue.cancel_group(group.id)
 
     check()
+    return given, taken
 
 
-def tried(do: Any) -> bool:
+def is_taken(do: Any) -> bool:
     """Whether it was taken; if not, the error must be one of bad input."""
     try:
         do()
@@ -221,8 +240,9 @@ def test_names_are_kept_as_they_were_or_refused(queue: Any) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.timeout(1800)
-def test_very_many_names_are_kept_as_they_were_or_refused(queue: Any) -> None:
-    check_names(queue, 500)
+def test_very_many_names_are_kept_as_they_were_or_refused(queue: Any, store_name: str) -> None:
+    given, taken = check_names(queue, 500)
+    record_input("names of any letters", given=given, taken=taken, store=store_name)
 
 
 def test_one_bad_job_of_many_leaves_nothing_of_the_others(queue: Any) -> None:

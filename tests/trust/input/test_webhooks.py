@@ -11,6 +11,7 @@ import httpx
 import msgspec
 import pytest
 
+from tests.trust.scorecard import record_input
 from tests.web.receiver import is_ours
 from windrow import Queue
 from windrow.api.app import create_app
@@ -83,6 +84,7 @@ async def test_what_is_not_signed_writes_nothing(sender: Sender) -> None:
         assert GOOD.removeprefix("sha256=") not in answer.text
     assert await sender.jobs() == 0
     assert await sender.queue.store.list_sources() == []
+    record_input("webhooks with a wrong signature", given=len(BAD), store="sqlite")
 
 
 async def test_a_delivery_that_is_sent_again_changes_nothing(sender: Sender) -> None:
@@ -101,6 +103,9 @@ async def test_a_delivery_that_is_sent_again_changes_nothing(sender: Sender) -> 
     [kept] = await sender.queue.store.list_documents("acme", "default", await source_of(sender))
     texts = await sender.queue.store.get_contents([kept.content or kept.pending or ""])
     assert "the words of the first" in str(texts)
+    record_input(
+        "a signed webhook sent again, by others too", given=3, store="sqlite", note="replay"
+    )
 
 
 async def source_of(sender: Sender) -> str:
