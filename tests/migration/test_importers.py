@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -71,6 +72,34 @@ async def test_tasks_of_celery_wait_here_with_their_arguments(
     assert sum(table.imported for table in again.tables.values()) == 0
     assert (await drop(store_url, url, system="celery")).is_good
     assert client.llen("celery") == 0
+
+
+async def test_messages_of_celery_that_are_there_twice_or_broken_keep_no_other_from_coming(
+    store_url: str, old_redis: tuple[str, Any]
+) -> None:
+    url, client = old_redis
+    app = celery.Celery(broker=url)
+    again = app.send_task("shop.mail", args=[7])
+    client.lpush("celery", client.lindex("celery", 0))  # as what was delivered again
+    app.send_task("shop.mail", args=[8])
+    for headers, body in (([1], [[], {}, None]), ({"id": "five"}, 5), ({"id": "list"}, [5, 5, 5])):
+        message = {
+            "headers": headers,
+            "body": json.dumps(body),
+            "properties": {},
+            "content-type": "application/json",
+        }
+        client.lpush("celery", json.dumps(message))
+
+    report = await migrate(store_url, url, system="celery")
+
+    table = report.tables["celery/celery"]
+    assert (table.rows, table.imported, table.spoilt) == (6, 5, 3)
+    assert table.left == {"it is there twice": 1}
+    jobs = await jobs_of(store_url)
+    assert len(jobs) == 5
+    assert again.id in {job.id for job in jobs}
+    assert (await verify(store_url, url, system="celery")).is_good
 
 
 async def test_what_a_worker_of_celery_held_comes_too(
@@ -148,17 +177,24 @@ async def test_jobs_of_procrastinate_keep_locks_and_times(
         await mail.configure(lock="customer-7").defer_async(to="Zoë")
         await app.configure_task("shop.later", schedule_in={"hours": 1}).defer_async()
         await app.configure_task("shop.done").defer_async()
-    connection = await asyncpg.connect(url)
-    await connection.execute(
-        "UPDATE procrastinate_jobs SET status = 'succeeded' WHERE task_name = 'shop.done'"
-    )
+        connection = await asyncpg.connect(url)
+        await connection.execute("UPDATE procrastinate_jobs SET status = 'succeeded' WHERE id = 3")
+        for number in (4, 5):  # what runs has let go of its queueing lock
+            await app.configure_task("shop.run", queueing_lock="one-run").defer_async()
+            await connection.execute(
+                f"UPDATE procrastinate_jobs SET status = 'doing' WHERE id = {number}"
+            )
+        await app.configure_task("shop.run", queueing_lock="one-run").defer_async()
     await connection.close()
 
     report = await migrate(store_url, url, system="procrastinate")
 
     table = report.tables["procrastinate_jobs"]
-    assert (table.imported, table.left) == (2, {"done already": 1})
-    jobs = {job.kind: job for job in await jobs_of(store_url)}
+    assert (table.imported, table.left) == (5, {"done already": 1})
+    found = await jobs_of(store_url)
+    locks = [job.unique for job in found if job.kind == "shop.run"]
+    assert sorted(locks, key=str) == [None, None, "one-run"]
+    jobs = {job.kind: job for job in found}
     sent = jobs["shop.mail"]
     assert (sent.queue, sent.priority, sent.unique) == ("mail", 8, "one")
     assert sent.payload == {"to": "Zoë"}

@@ -10,8 +10,10 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
@@ -20,12 +22,15 @@ from windrow import Job, Queue, Worker, handler
 from windrow.errors import MigrationFailed
 from windrow.queue.importing import ImportStore
 from windrow.queue.job import JobState
+from windrow.services.migration import readings
+from windrow.services.migration.arriving import Context
 from windrow.services.migration.migrating import (
     drop,
     migrate,
     roll_back,
     verify,
 )
+from windrow.services.migration.origins import Row
 
 
 async def jobs_of(url: str) -> list[Job]:
@@ -131,6 +136,47 @@ async def test_the_other_four_tables_and_dead_letters_come_too_u11(
     assert files["/x/old.py"].kind == "file.delete"
     assert files["/x/old.py"].state is JobState.SCHEDULED
     assert files["/dlq/a.py"].errors[0].message == "no parser"
+
+
+async def test_no_odd_value_keeps_the_other_rows_from_coming_u11(
+    store_url: str, tmp_path: Path
+) -> None:
+    legacy = build(tmp_path / "odd.db", "odd")
+    report = await migrate(store_url, str(legacy))
+    assert report.is_over
+    counts = {
+        name: (table.rows, table.imported, table.spoilt, dict(table.left))
+        for name, table in report.tables.items()
+        if table.rows
+    }
+    again = {"another row asks for the same": 1}
+    assert counts == {
+        "ingestion_queue": (9, 9, 3, {}),
+        "missing_metadata_queue": (1, 0, 0, again),
+        "processing_queue": (2, 1, 1, again),
+    }
+    jobs = by_path(await jobs_of(store_url))
+    assert jobs["/odd/nanos.py"].created_at == datetime(2024, 6, 1, 10, tzinfo=UTC)
+    assert jobs["/odd/far.py"].state is JobState.READY
+    assert (jobs["/odd/words.py"].priority, jobs["/odd/words.py"].attempts) == (5, 0)
+    assert (await verify(store_url, str(legacy))).is_good
+    assert (await drop(store_url, str(legacy))).is_good
+
+
+async def test_a_row_that_breaks_what_reads_it_is_kept_with_the_reason_u11(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trip(row: Row, id: str, context: Context) -> NoReturn:
+        raise LookupError("nobody thought of this")
+
+    name = "processing_queue"
+    monkeypatch.setitem(readings._LEGACY, name, replace(readings._LEGACY[name], convert=trip))
+    report = await migrate(store_url, str(build(tmp_path / "o.db", "others")))
+    assert (report.tables[name].spoilt, report.tables["missing_metadata_queue"].imported) == (2, 2)
+    async with Queue.open(store_url) as queue:
+        kept = await queue.get_many([job.id for job in await queue.list(queue="migrated")])
+    assert {job.payload["queue_id"] for job in kept.values()} == {"p1", "p2"}
+    assert all("nobody thought of this" in str(job.error) for job in kept.values())
 
 
 async def test_dry_run_says_the_same_and_writes_nothing_u11(store_url: str, tmp_path: Path) -> None:

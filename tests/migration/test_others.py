@@ -164,6 +164,34 @@ async def test_crawl_of_nuq_comes_whole_and_ends_here_n10(
         assert (await queue.group(ENDED)).counts == {JobState.COMPLETED: 1}
 
 
+async def test_what_follows_a_crawl_of_nuq_that_has_ended_comes_in_any_case_n10(
+    store_url: str, old: tuple[str, Any]
+) -> None:
+    url, db = old
+    await db.execute(NUQ)
+    # One crawl has ended and NuQ has noted that; of another NuQ has not looked since the last page.
+    await db.execute(
+        f"""
+        INSERT INTO nuq.queue_crawl_finished (data, owner_id, group_id)
+        VALUES ('{{}}', '{OWNER}', '{ENDED}');
+        DELETE FROM nuq.queue_scrape_backlog;
+        UPDATE nuq.queue_scrape SET status = 'completed' WHERE group_id = '{GROUP}';
+        """
+    )
+    report = await migrate(store_url, url, with_finished=True)
+    assert report.tables["nuq.queue_crawl_finished"].imported == 1
+    async with Queue.open(store_url) as queue:
+        group = await queue.group(GROUP)
+        assert (group.state, group.pending) == ("completed", 0)
+        finished = await queue.list(queue="nuq.queue_crawl_finished")
+        assert {str(job.unique).split("/")[1] for job in finished} == {GROUP, ENDED}
+    again = await migrate(store_url, url, with_finished=True)
+    assert not any(table.imported for table in again.tables.values())
+    assert (await verify(store_url, url, with_finished=True)).is_good
+    assert (await drop(store_url, url, with_finished=True)).is_good
+    assert await db.fetchval("SELECT to_regclass('nuq.group_crawl')") is None
+
+
 async def test_messages_of_pgmq_keep_their_times_and_archives_come_when_asked_p1(
     store_url: str, old: tuple[str, Any]
 ) -> None:

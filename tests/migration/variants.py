@@ -132,12 +132,51 @@ def _fill_others(db: sqlite3.Connection) -> None:
     )
 
 
+def _fill_odd(db: sqlite3.Connection) -> None:
+    """What SQLite lets anybody write into any column, and files that several tables ask for."""
+    endless = float("inf")
+    db.executemany(
+        "INSERT INTO ingestion_queue (queue_id, file_absolute_path, collection_name, tenant_id, branch,"
+        " operation, priority, queued_timestamp, retry_count, status, metadata)"
+        " VALUES (?, ?, 'p', ?, 'main', 'ingest', ?, ?, ?, ?, ?)",
+        [
+            ("o1", "/odd/far.py", "t", 5, 1e30, 0, "pending", "{}"),
+            ("o2", "/odd/nanos.py", "t", 5, 1717236000 * 10**9, 0, "pending", "null"),
+            (
+                "o3",
+                "/odd/endless.py",
+                "t",
+                endless,
+                "2025-01-01",
+                endless,
+                "pending",
+                '{"x": 1e999}',
+            ),
+            ("o4", "/odd/first.py", "t", 5, "0001-01-01T00:00:00+05:00", -5, "pending", "[]"),
+            ("o5", "/odd/words.py", "t", "high", "", "many", "PENDING", '{"x": "\\ud800"}'),
+            ("o6", b"/odd/\xff.py", "t", 5, "2025-01-01", 0, "pending", b"\xff\xfe"),
+            ("o7", "/odd/nul.py", "t\x00", 5, "2025-01-01", 0, "pending", "{}"),
+            (None, "/odd/nameless.py", "t" * 3000, 5, "2025-01-01", 0, "pending", "{}"),
+            ("o8", "/odd/thrice.py", "t", 5, "2025-01-01", 0, "pending", "{}"),
+        ],
+    )
+    db.executescript(
+        """
+        INSERT INTO missing_metadata_queue (queue_id, file_absolute_path, collection_name, tenant_id, operation,
+          missing_tools) VALUES ('m1', '/odd/thrice.py', 'p', 't', 'ingest', '[]');
+        INSERT INTO processing_queue (queue_id, file_path, collection, metadata) VALUES
+          ('p1', '/odd/thrice.py', 'p', '{"tenant_id": "t"}'), ('p2', '/odd/b.py', 'p', '{"operation": [1]}');
+        """
+    )
+
+
 VARIANTS: dict[str, tuple[str, Callable[[sqlite3.Connection], None]]] = {
     "A": (A, _fill_a),
     "B": (B, _fill_b),
     "C": (C, _fill_c),
     "D": (D, _fill_d),
     "others": (OTHERS, _fill_others),
+    "odd": (D + OTHERS, _fill_odd),
 }
 
 

@@ -11,8 +11,8 @@ import typer
 
 from windrow.cli.output import DatabaseOption, JsonOption, print_json, print_table, run
 from windrow.services.migration import migrating
-from windrow.services.migration.migrating import MigrationReport, Rollback, Verification
 from windrow.services.migration.readings import System
+from windrow.services.migration.reports import MigrationReport, Rollback, Verification
 from windrow.settings import load_settings
 
 app = typer.Typer(help="Bring in work that other queues hold.", no_args_is_help=True)

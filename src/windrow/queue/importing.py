@@ -7,7 +7,7 @@ changes nothing, also when its job has run and is pruned. The jobs go the way th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -71,6 +71,15 @@ def to_notes(arrivals: Sequence[Arrival]) -> list[dict[str, str | None]]:
     ]
 
 
+def find_fresh(arrivals: Sequence[Arrival], keys: Collection[str]) -> list[Arrival]:
+    """Those with one of these keys, which are new; of the same job the first."""
+    fresh: dict[str, Arrival] = {}
+    for one in arrivals:
+        if one.key in keys:
+            fresh.setdefault(one.item.id, one)
+    return list(fresh.values())
+
+
 def to_parcel(origin: str, arrivals: Sequence[Arrival], last: int) -> Parcel:
     """The arrivals as a parcel, their jobs in their order after the place `last`."""
     items = [
@@ -87,6 +96,7 @@ def to_import(
 ) -> Import:
     refused = {} if receipt is None else receipt.refused
     reasons = {one.key: refused[one.item.id] for one in fresh if one.item.id in refused}
-    new = {one.key for one in fresh} - reasons.keys()
-    known = [one.key for one in arrivals if one.key not in new and one.key not in reasons]
-    return Import(sorted(new), known, reasons)
+    new = [one.key for one in fresh if one.key not in reasons]
+    taken = {id(one) for one in fresh}  # not by its key, which may come twice
+    known = [one.key for one in arrivals if id(one) not in taken]
+    return Import(new, known, reasons)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windrow.queue.importing import Arrival, Import, ImportNote, to_import, to_notes, to_parcel
+from windrow.queue.importing import (
+    Arrival,
+    Import,
+    ImportNote,
+    find_fresh,
+    to_import,
+    to_notes,
+    to_parcel,
+)
 from windrow.queue.postgres.receiving import take_in
 from windrow.queue.postgres.rows import Row, as_json
 from windrow.queue.postgres.verbs import Verbs
@@ -18,7 +26,7 @@ class Importing(Verbs):
         async def do(work: Work) -> Import:
             found = await work.run("note_imported", origin=origin, rows=notes)
             keys = {row["key"] for row in found}
-            fresh = [one for one in arrivals if one.key in keys]
+            fresh = find_fresh(arrivals, keys)
             if not fresh:
                 return to_import(arrivals, fresh, None)
             [row] = await work.run("find_last_seq")

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from windrow.queue.importing import Arrival, Import, ImportNote, to_import, to_notes, to_parcel
+from windrow.queue.importing import (
+    Arrival,
+    Import,
+    ImportNote,
+    find_fresh,
+    to_import,
+    to_notes,
+    to_parcel,
+)
 from windrow.queue.sqlite.receiving import take_in
 from windrow.queue.sqlite.rows import to_json, to_time
 from windrow.queue.sqlite.work import Work
@@ -14,7 +22,7 @@ from windrow.queue.sqlite.work import Work
 def import_arrivals(work: Work, origin: str, arrivals: Sequence[Arrival]) -> Import:
     notes = {"origin": origin, "rows": to_json(to_notes(arrivals)), "now": work.now}
     keys = {row[0] for row in work.rows("note_imported", notes)}
-    fresh = [one for one in arrivals if one.key in keys]
+    fresh = find_fresh(arrivals, keys)
     if not fresh:
         return to_import(arrivals, fresh, None)
     [(last,)] = work.rows("find_last_seq", {})

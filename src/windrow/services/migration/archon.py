@@ -117,11 +117,15 @@ def _operations(found: Any) -> list[Row]:
     if isinstance(found, dict):
         inner = next((found[name] for name in ("operations", "progress") if name in found), found)
         if isinstance(inner, dict):
-            return [{"id": key, **row} for key, row in inner.items() if isinstance(row, dict)]
+            return [{"id": key, **_operation(row)} for key, row in inner.items()]
         found = inner
     if not isinstance(found, list):
         raise MigrationFailed("the export is neither a list of operations nor an object of them")
-    return [row for row in found if isinstance(row, dict)]
+    return [_operation(row) for row in found]
+
+
+def _operation(found: Any) -> Row:
+    return found if isinstance(found, dict) else {"value": found}
 
 
 READINGS: Final = [Reading(OPERATIONS, _IDS, (), from_operation)]

@@ -15,13 +15,16 @@ import msgspec
 from windrow.errors import InvalidJob
 from windrow.queue.checks import SizeLimits, check_name, to_row
 from windrow.queue.codec import clean_text
-from windrow.queue.copying import CopiedJob
+from windrow.queue.copying import CopiedGroup, CopiedJob
 from windrow.queue.documents import SourceRow
 from windrow.queue.job import FINAL, JobError, JobState, NewJob, Progress
 from windrow.services.migration.origins import Row
 
 _NAMESPACE: Final = uuid.UUID("5f0c6a2e-53c1-4c53-8a6e-0d1a4f6a3b77")
 DONE: Final = "done already"
+SPOILT: Final = "migrated"  # the queue of what cannot be done as it is
+_DATE_DIGITS: Final = 8  # of 20250601; a longer number counts from 1970
+_FAR_SECONDS: Final = 1e11  # a number of seconds is smaller, until the year 5138
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class Reading:
     keys: Sequence[str]
     order: Sequence[str]
     convert: Callable[[Row, str, Context], CopiedJob | Left]  # the row, the id of its job
+    is_list: bool = False  # the same may stand there twice, as what was delivered again
 
     def key_of(self, row: Row) -> str:
         """What tells a row from the others: the first of these columns that it has."""
@@ -76,6 +80,21 @@ class Context:
     messages: Mapping[Any, str] = field(default_factory=dict)  # texts of errors, by id
     table: str = ""
     sources: list[SourceRow] = field(default_factory=list)  # that the jobs ask for
+    asked: set[tuple[str | None, str | None, str]] = field(default_factory=set)  # what waits
+    met: set[str] = field(default_factory=set)  # keys of this table, if it is a list
+
+    def enter(self, table: str) -> None:
+        self.table = table
+        self.met.clear()
+
+    def has_met(self, key: str) -> bool:
+        is_known = key in self.met
+        self.met.add(key)
+        return is_known
+
+    def take_sources(self) -> list[SourceRow]:
+        taken, self.sources = self.sources, []
+        return taken
 
     def id_of(self, key: str) -> str:
         """The id of the job that a row becomes: its own where that is a UUID, for others may know
@@ -84,6 +103,13 @@ class Context:
             return str(uuid.UUID(key))
         except ValueError:
             return str(uuid.uuid5(_NAMESPACE, "\0".join([self.origin, self.table, key])))
+
+    def asks_again(self, new: NewJob) -> bool:
+        """Whether an earlier row asks for the same, by tenant, unique key and kind."""
+        wish = (new.tenant, new.unique, new.kind)
+        is_known = wish in self.asked
+        self.asked.add(wish)
+        return is_known
 
 
 def make_job(context: Context, id: str, new: NewJob, past: Past) -> CopiedJob:
@@ -151,8 +177,12 @@ def spoilt(
         errors=[*past.errors, f"it cannot be taken over as it is: {reason}"],
         group=past.group,
     )
-    new = NewJob(_name(kind), _kept(payload), queue="migrated")
+    new = NewJob(_name(kind), _kept(payload), queue=SPOILT)
     return make_job(context, id, new, failed)
+
+
+def is_spoilt(item: CopiedJob | CopiedGroup) -> bool:
+    return isinstance(item, CopiedJob) and item.queue == SPOILT
 
 
 def _name(kind: str) -> str:
@@ -177,18 +207,28 @@ def checksum(row: Row) -> str:
 
 
 def read_time(value: Any) -> datetime | None:
-    """A time, however it was written; without a zone it is UTC."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = value / 1000 if value > 1e11 else value
-        return datetime.fromtimestamp(seconds, UTC)
-    if isinstance(value, str):
-        try:
+    """A time, however it was written; without a zone it is UTC. None if it is none, or lies outside
+    of what the databases can say."""
+    try:
+        if isinstance(value, str) and len(value) > _DATE_DIGITS and value.strip().isdecimal():
+            value = int(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = datetime.fromtimestamp(_seconds(value), UTC)
+        elif isinstance(value, str):
             value = datetime.fromisoformat(value.strip())
-        except ValueError:
+        if not isinstance(value, datetime):
             return None
-    if not isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
         return None
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _seconds(number: float) -> float:
+    """Since 1970; as seconds, milliseconds, micro- or nanoseconds, whichever is in our time."""
+    for unit in (1, 1e3, 1e6, 1e9):
+        if abs(number) / unit < _FAR_SECONDS:
+            return number / unit
+    raise ValueError("no time that a program of ours would write")
 
 
 def read_json(value: Any) -> Any:
@@ -210,10 +250,10 @@ def as_mapping(value: Any) -> dict[str, Any]:
     return read if isinstance(read, dict) else {"value": read}
 
 
-def as_count(value: Any) -> int:
+def as_count(value: Any, most: int = 1_000_000) -> int:
     try:
-        return min(max(0, int(value or 0)), 1_000_000)
-    except (TypeError, ValueError):
+        return min(max(0, int(value or 0)), most)
+    except (TypeError, ValueError, OverflowError):
         return 0
 
 
@@ -221,7 +261,7 @@ def as_priority(value: Any, usual: int) -> int:
     """0 to 10."""
     try:
         return min(max(0, int(value)), 10)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return usual
 
 

@@ -29,7 +29,7 @@ _LATER = ("callbacks", "errbacks", "chain", "chord")
 
 def reading_of(table: str) -> Reading | None:
     if table.startswith(CELERY):
-        return Reading(table, ("id",), (), from_message)
+        return Reading(table, ("id",), (), from_message, is_list=True)
     return None
 
 

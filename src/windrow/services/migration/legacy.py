@@ -171,7 +171,7 @@ def from_dead_letter_queue(row: Row, id: str, context: Context) -> CopiedJob | L
 
 def _file(
     row: Row, id: str, context: Context, past: Past, metadata: dict[str, Any], *, path: Any
-) -> CopiedJob:
+) -> CopiedJob | Left:
     return _item(
         row,
         id,
@@ -201,7 +201,7 @@ def _item(
     branch: str,
     priority: int,
     max_attempts: int = MAX_ATTEMPTS,
-) -> CopiedJob:
+) -> CopiedJob | Left:
     try:
         kind_of(*kind)
         new = new_item(
@@ -216,6 +216,8 @@ def _item(
         )
     except InvalidJob as error:
         return spoilt(context, id, ".".join(filter(None, kind)), row, str(error), past)
+    if past.state is JobState.READY and context.asks_again(new):
+        return Left("another row asks for the same")
     new = msgspec.structs.replace(new, max_attempts=max_attempts, on_conflict="return")
     return make_job(context, id, new, past)
 

@@ -4,78 +4,27 @@ that back. Each may be killed and run again, and run twice at once: what came is
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final, cast
 
-from windrow.errors import MigrationFailed
 from windrow.queue.copying import CopiedJob, json_text
 from windrow.queue.importing import Arrival, ImportNote, ImportStore
 from windrow.queue.job import JobState
 from windrow.queue.store import open_store
 from windrow.redaction import redact_url
-from windrow.services.migration import nuq
-from windrow.services.migration.arriving import Context, Left, Reading, checksum
-from windrow.services.migration.origins import Origin, Row, Table
+from windrow.services.migration.gathering import gather
+from windrow.services.migration.origins import Origin
 from windrow.services.migration.readings import System, choose, open_origin
+from windrow.services.migration.reports import (
+    MOST_NAMED,
+    MigrationReport,
+    Rollback,
+    TableReport,
+    Verification,
+)
 
-MOST_NAMED: Final = 20
-MESSAGES: Final = "messages"  # of the ingestion tables: what went wrong, by number
 _PAGE: Final = 500
-
-
-@dataclass(slots=True)
-class TableReport:
-    rows: int = 0
-    imported: int = 0  # or would be
-    known: int = 0  # had come before
-    spoilt: int = 0  # of the imported: as failed jobs, because they cannot be done as they are
-    left: Counter[str] = field(default_factory=Counter)  # not to be done, by reason
-    refused: dict[str, str] = field(default_factory=dict)  # the first of them, by key
-    refused_count: int = 0
-
-
-@dataclass(slots=True)
-class MigrationReport:
-    origin: str
-    target: str
-    is_dry_run: bool
-    tables: dict[str, TableReport] = field(default_factory=dict)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is left behind that should have come."""
-        return not any(table.refused_count for table in self.tables.values())
-
-
-@dataclass(slots=True)
-class Verification:
-    """What was found of the rows that should have come, by table."""
-
-    origin: str
-    target: str
-    rows: Counter[str] = field(default_factory=Counter)
-    matched: Counter[str] = field(default_factory=Counter)
-    left: Counter[str] = field(default_factory=Counter)  # were not to come
-    gone: Counter[str] = field(default_factory=Counter)  # of the matched: run and pruned by now
-    problems: dict[str, str] = field(default_factory=dict)  # the first of them, by key
-    problem_count: int = 0
-
-    @property
-    def is_good(self) -> bool:
-        return self.problem_count == 0
-
-
-@dataclass(slots=True)
-class Rollback:
-    origin: str
-    target: str
-    removed: int = 0
-    kept: dict[str, str] = field(default_factory=dict)  # ids of jobs, and why: the first of them
-    kept_count: int = 0
 
 
 async def migrate(
@@ -90,12 +39,14 @@ async def migrate(
     async with _both(url, place, is_writing=not is_dry_run) as (store, origin):
         report = MigrationReport(place_name(place), redact_url(url), is_dry_run)
         noted = _noted(system, origin)
-        async for table, arrivals in _arrivals(origin, report, store, system, with_finished):
-            counts = report.tables[table]
+        async for batch in gather(origin, report, system, with_finished=with_finished):
+            counts = report.tables[batch.table]
             if is_dry_run:
-                await _forecast(store, noted, arrivals, counts)
-            else:
-                await _take_in(store, noted, arrivals, counts)
+                await _forecast(store, noted, batch.arrivals, counts)
+                continue
+            if batch.sources:
+                await store.put_sources(batch.sources)
+            await _take_in(store, noted, batch.arrivals, counts)
         if not is_dry_run and report.is_over:
             await origin.mark(sorted(report.tables), is_deprecated=True)
         return report
@@ -162,103 +113,6 @@ async def _both(
         await origin.close()
 
 
-async def _arrivals(
-    origin: Origin,
-    report: MigrationReport,
-    store: ImportStore | None,
-    system: System,
-    with_finished: bool,
-) -> AsyncIterator[tuple[str, list[Arrival]]]:
-    """What is to come, table by table, in batches; the report counts what is not."""
-    found = await origin.list_tables()
-    chosen = choose(found, system)
-    if not chosen:
-        raise MigrationFailed(f"{report.origin} has none of the tables that can be moved")
-    context = Context(origin.name, datetime.now(UTC), with_finished)
-    context.messages = await _messages(origin, found)
-    groups = await _groups(origin, found, with_finished) if system == "legacy" else {}
-    for table, reading in chosen:
-        counts = report.tables.setdefault(table.name, TableReport())
-        context.table = table.name
-        async for rows in origin.read(table, reading.order):
-            alone = [row for row in rows if not nuq.is_member(row, groups.keys())]
-            counts.rows += len(alone)
-            arrivals = [
-                one for row in alone if (one := _arrival(row, reading, context, counts)) is not None
-            ]
-            if context.sources and store is not None and not report.is_dry_run:
-                await store.put_sources(context.sources)
-            context.sources.clear()
-            yield table.name, arrivals
-    counts = report.tables.setdefault(nuq.GROUPS, TableReport()) if groups else TableReport()
-    async for arrivals in _group_arrivals(origin, found, groups, context):
-        counts.rows += 1
-        yield nuq.GROUPS, arrivals
-
-
-def _arrival(row: Row, reading: Reading, context: Context, counts: TableReport) -> Arrival | None:
-    key = reading.key_of(row)
-    made = reading.convert(row, context.id_of(key), context)
-    if isinstance(made, Left):
-        counts.left[made.reason] += 1
-        return None
-    counts.spoilt += made.queue == "migrated"
-    return Arrival(key=f"{context.table}/{key}", checksum=checksum(row), item=made)
-
-
-async def _messages(origin: Origin, found: Sequence[Table]) -> dict[Any, str]:
-    texts: dict[Any, str] = {}
-    for table in found:
-        if table.name == MESSAGES and {"id", "error_message"} <= table.columns:
-            async for rows in origin.read(table, ["id"]):
-                texts |= {row["id"]: str(row["error_message"]) for row in rows}
-    return texts
-
-
-async def _groups(
-    origin: Origin, found: Sequence[Table], with_finished: bool
-) -> dict[str | None, Row]:
-    """NuQ's groups that are to come, by id."""
-    groups: dict[str | None, Row] = {}
-    for table in found:
-        if table.name == nuq.GROUPS:
-            async for rows in origin.read(table, ["created_at", "id"]):
-                groups |= {
-                    str(row["id"]): row
-                    for row in rows
-                    if with_finished or str(row["status"]) == "active"
-                }
-    return groups
-
-
-async def _group_arrivals(
-    origin: Origin, found: Sequence[Table], groups: dict[str | None, Row], context: Context
-) -> AsyncIterator[list[Arrival]]:
-    """Of each group the group and all of its jobs."""
-    if not groups:
-        return
-    members: dict[str, list[tuple[Row, CopiedJob]]] = {str(id): [] for id in groups}
-    for table in found:
-        if table.name not in (nuq.SCRAPE, nuq.BACKLOG):
-            continue
-        async for rows in origin.read(table, ["priority", "created_at", "id"]):
-            for row in rows:
-                group = str(row.get("group_id"))
-                if group in members:
-                    job = nuq.to_job(row, context.id_of(str(row["id"])), context, group)
-                    members[group].append((row, job))
-    for id, row in groups.items():
-        own = members.pop(str(id))
-        group_row = nuq.to_group(row, [job for _, job in own], context)
-        yield [
-            Arrival(key=f"{nuq.GROUPS}/{id}", checksum=checksum(row), item=group_row),
-            *[
-                Arrival(key=f"{nuq.SCRAPE}/{job.id}", checksum=checksum(said), item=job)
-                for said, job in own
-            ],
-        ]
-
-
 async def _take_in(
     store: ImportStore, origin: str, arrivals: Sequence[Arrival], counts: TableReport
 ) -> None:
@@ -292,14 +146,12 @@ async def _verify(
     found = Verification(place_name(place), redact_url(url))
     report = MigrationReport(found.origin, found.target, is_dry_run=True)
     name = _noted(system, origin)
-    async for table, arrivals in _arrivals(origin, report, None, system, with_finished):
-        noted = {
-            note.key: note
-            for note in await store.find_imported(name, [one.key for one in arrivals])
-        }
+    async for batch in gather(origin, report, system, with_finished=with_finished):
+        keys = [one.key for one in batch.arrivals]
+        noted = {note.key: note for note in await store.find_imported(name, keys)}
         jobs = await store.get_jobs([note.job_id for note in noted.values() if note.job_id])
-        for one in arrivals:
-            _compare(one, noted.get(one.key), jobs, table, found)
+        for one in batch.arrivals:
+            _compare(one, noted.get(one.key), jobs, batch.table, found)
     for table, counts in report.tables.items():
         found.rows[table] = counts.rows
         found.left[table] = counts.left.total()

@@ -33,6 +33,7 @@ def from_job(row: Row, id: str, context: Context) -> CopiedJob | Left:
     state = _STATES.get(str(row.get("status")), JobState.READY)
     if state in (JobState.COMPLETED, JobState.CANCELLED) and not context.with_finished:
         return Left(DONE)
+    is_waiting = row.get("status") == "todo"  # for these alone a queueing lock is kept
     headers: dict[str, Any] = {"procrastinate_id": str(row["id"])}
     if lock := as_text(row.get("lock")):
         headers["procrastinate_lock"] = lock
@@ -41,7 +42,7 @@ def from_job(row: Row, id: str, context: Context) -> CopiedJob | Left:
         read_json(row.get("args")),
         queue=as_text(row.get("queue_name")) or "default",
         priority=DEFAULT_PRIORITY + int(row.get("priority") or 0),
-        unique=as_text(row.get("queueing_lock")),
+        unique=as_text(row.get("queueing_lock")) if is_waiting else None,
         headers=headers,
     )
     past = Past(

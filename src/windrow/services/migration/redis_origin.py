@@ -155,8 +155,9 @@ def _message(text: bytes, queue: str) -> Row:
         message = None
     if not isinstance(message, dict):
         return {"queue": queue, "unreadable": text.decode(errors="replace")}
-    headers = message.get("headers") or {}
-    return {"queue": queue, "id": headers.get("id"), "message": message}
+    headers = message.get("headers")
+    id = headers.get("id") if isinstance(headers, dict) else None
+    return {"queue": queue, "id": id, "message": message}
 
 
 def _is_message(text: bytes | None) -> bool:

@@ -48,7 +48,7 @@ _STATES: Final = {"failed": JobState.FAILED, "deferred": JobState.PAUSED}
 
 def reading_of(table: str) -> Reading | None:
     if table.startswith(RQ):
-        return Reading(table, ("id",), (), from_job)
+        return Reading(table, ("id",), (), from_job, is_list=True)
     return None
 
 

@@ -1,0 +1,107 @@
+"""What is to come from an origin: tables are read in batches, and each row becomes an arrival."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from windrow.errors import MigrationFailed
+from windrow.queue.documents import SourceRow
+from windrow.queue.importing import Arrival
+from windrow.services.migration import nuq
+from windrow.services.migration.arriving import (
+    DONE,
+    Context,
+    Left,
+    Reading,
+    checksum,
+    is_spoilt,
+    spoilt,
+)
+from windrow.services.migration.origins import Origin, Row, Table
+from windrow.services.migration.readings import System, choose
+from windrow.services.migration.reports import MigrationReport, TableReport
+
+MESSAGES: Final = "messages"  # of the ingestion tables: what went wrong, by number
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    table: str
+    arrivals: list[Arrival]
+    sources: list[SourceRow] = field(default_factory=list)  # that the jobs ask for
+
+
+async def gather(
+    origin: Origin, report: MigrationReport, system: System, *, with_finished: bool
+) -> AsyncIterator[Batch]:
+    """What is to come, table by table; the report counts the rows, and those that are not to."""
+    found = await origin.list_tables()
+    chosen = choose(found, system)
+    if not chosen:
+        raise MigrationFailed(f"{report.origin} has none of the tables that can be moved")
+    context = Context(origin.name, datetime.now(UTC), with_finished)
+    context.messages = await _messages(origin, found)
+    groups = await _groups(origin, found, report, with_finished) if system == "legacy" else {}
+    for table, reading in chosen:
+        counts = report.tables.setdefault(table.name, TableReport())
+        context.enter(table.name)
+        async for rows in origin.read(table, reading.order):
+            alone = [row for row in rows if not nuq.is_member(table.name, row, groups)]
+            counts.rows += len(alone)
+            made = [_arrival(row, reading, context, counts) for row in alone]
+            arrivals = [one for one in made if one is not None]
+            yield Batch(table.name, arrivals, context.take_sources())
+    async for arrivals in nuq.group_arrivals(origin, found, groups, context):
+        counts = report.tables[nuq.GROUPS]
+        counts.rows += len(arrivals)
+        counts.spoilt += sum(is_spoilt(one.item) for one in arrivals)
+        yield Batch(nuq.GROUPS, arrivals)
+
+
+def _arrival(row: Row, reading: Reading, context: Context, counts: TableReport) -> Arrival | None:
+    key = reading.key_of(row)
+    made = _convert(row, key, reading, context)
+    if isinstance(made, Left):
+        counts.left[made.reason] += 1
+        return None
+    counts.spoilt += is_spoilt(made)
+    return Arrival(key=f"{context.table}/{key}", checksum=checksum(row), item=made)
+
+
+def _convert(row: Row, key: str, reading: Reading, context: Context) -> Any:
+    if reading.is_list and context.has_met(key):
+        return Left("it is there twice")
+    id = context.id_of(key)
+    try:
+        return reading.convert(row, id, context)
+    except Exception as error:  # others write what they like: the rest must come all the same
+        return spoilt(context, id, "unknown", row, f"{type(error).__name__}: {error}")
+
+
+async def _messages(origin: Origin, found: Sequence[Table]) -> dict[Any, str]:
+    texts: dict[Any, str] = {}
+    for table in found:
+        if table.name == MESSAGES and {"id", "error_message"} <= table.columns:
+            async for rows in origin.read(table, ["id"]):
+                texts |= {row["id"]: str(row["error_message"]) for row in rows}
+    return texts
+
+
+async def _groups(
+    origin: Origin, found: Sequence[Table], report: MigrationReport, with_finished: bool
+) -> dict[str, Row]:
+    """NuQ's groups that are to come, by id."""
+    groups: dict[str, Row] = {}
+    for table in found:
+        if table.name == nuq.GROUPS:
+            counts = report.tables.setdefault(nuq.GROUPS, TableReport())
+            async for rows in origin.read(table, ["created_at", "id"]):
+                wanted = [row for row in rows if with_finished or nuq.is_active(row)]
+                groups |= {str(row["id"]): row for row in wanted}
+                if ended := len(rows) - len(wanted):
+                    counts.rows += ended
+                    counts.left[DONE] += ended
+    return groups
