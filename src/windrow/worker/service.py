@@ -1,8 +1,8 @@
 """The life-cycle every part of a worker shares: a loop that does a little and says how long to
 wait.
 
-A service never dies of an error. While the database is away it tries again, after 100, 300, 900 ms
-and then every few seconds, says so once, and says once that it goes on.
+A service never dies of an error. While the database is away it tries again, after 100, 200, 400 ms
+and so on up to every few seconds, says so once, and says once that it goes on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from windrow.queue.bells import jittered
 
 logger = logging.getLogger(__name__)
 
-WAITS: Final = (0.1, 0.3, 0.9, 2.0, 5.0)
+# Each wait is as long as all before it: an outage is over for us by twice its length at the latest.
+FIRST_WAIT: Final = 0.1
+LONGEST_WAIT: Final = 5.0
 
 
 class Trouble:
@@ -33,7 +35,7 @@ class Trouble:
                 logger.warning("%s: trying again until it works: %s", self._what, error)
             else:
                 logger.error("%s: unexpected, trying again", self._what, exc_info=error)
-        seconds = WAITS[min(self._count, len(WAITS) - 1)]
+        seconds = min(FIRST_WAIT * 2 ** min(self._count, 10), LONGEST_WAIT)
         self._count += 1
         return jittered(seconds)
 
