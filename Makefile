@@ -57,13 +57,16 @@ $(PEERS): $(STAMP)
 FIGURES := tests/trust/figures
 TRUST   := tests/trust tests/api/test_auth.py tests/api/test_schema.py
 
+# No test begins after so many seconds of its part; each has a limit of its own.
+BOUNDED := --session-timeout=5400
+
 # The tests of trust run one by one, the short ones too: they measure how long things take to recover.
 chaos: $(PEERS) ## Run the tests that take long, and write docs/guarantees.md from what they saw
-	WINDROW_SCORECARD=$(FIGURES) $(BIN)/pytest $(TRUST) $(ARGS)
+	WINDROW_SCORECARD=$(FIGURES) $(BIN)/pytest $(BOUNDED) $(TRUST) $(ARGS)
 	$(BIN)/python -m tests.trust.scorecard $(FIGURES)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m chaos $(addprefix --ignore=,$(TRUST)) $(ARGS)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/conformance tests/calls/test_stages.py --store=pgbouncer,bullmq,beside $(ARGS)
-	WINDROW_TEST_MORE=7 $(BIN)/pytest -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
+	$(BIN)/pytest $(BOUNDED) -n $(WORKERS) --dist worksteal -m chaos $(addprefix --ignore=,$(TRUST)) $(ARGS)
+	$(BIN)/pytest $(BOUNDED) -n $(WORKERS) --dist worksteal tests/conformance tests/calls/test_stages.py --store=pgbouncer,bullmq,beside $(ARGS)
+	WINDROW_TEST_MORE=7 $(BIN)/pytest $(BOUNDED) -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
 
 demo: $(STAMP) ## Show Windrow at work (ARGS=--keep leaves it running)
 	$(BIN)/windrow demo $(ARGS)
