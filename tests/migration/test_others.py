@@ -15,6 +15,7 @@ import pytest
 from tests.conftest import MakeDatabase
 from tests.migration.test_legacy import jobs_of
 from windrow import Queue
+from windrow.errors import GroupNotFound
 from windrow.queue.job import JobState
 from windrow.services.migration.migrating import (
     drop,
@@ -162,6 +163,31 @@ async def test_crawl_of_nuq_comes_whole_and_ends_here_n10(
     assert whole.tables["nuq.group_crawl"].imported == 2
     async with Queue.open(store_url) as queue:
         assert (await queue.group(ENDED)).counts == {JobState.COMPLETED: 1}
+
+
+async def test_rollback_takes_a_crawl_of_nuq_as_a_whole_or_leaves_it_n10(
+    store_url: str, old: tuple[str, Any]
+) -> None:
+    url, db = old
+    await db.execute(NUQ)
+    await migrate(store_url, url)
+    report = await roll_back(store_url, url)
+    assert (report.removed, report.kept_count) == (5, 0)
+    assert await jobs_of(store_url) == []
+    async with Queue.open(store_url) as queue:
+        with pytest.raises(GroupNotFound):
+            await queue.group(GROUP)
+        again = await migrate(store_url, url)
+        assert again.tables["nuq.group_crawl"].imported == 5
+        await queue.claim(["nuq.queue_scrape"], limit=2, seconds=30, worker="me")
+
+        report = await roll_back(store_url, url)
+
+        # One of the two was the page by itself; the group stays with its four.
+        assert (report.removed, report.kept_count) == (0, 6)
+        assert "1 of its jobs have begun" in report.kept[GROUP]
+        assert (await queue.group(GROUP)).pending == 3
+    assert await db.fetchval("SELECT obj_description('nuq.queue_scrape'::regclass)")
 
 
 async def test_what_follows_a_crawl_of_nuq_that_has_ended_comes_in_any_case_n10(

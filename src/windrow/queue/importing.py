@@ -7,7 +7,7 @@ changes nothing, also when its job has run and is pruned. The jobs go the way th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from windrow.queue.copying import CopiedGroup, CopiedJob, CopyStore, Parcel, Receipt, new_number
+from windrow.queue.job import Job, JobState
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +41,12 @@ class ImportNote:
     imported_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    jobs: int  # so many are gone
+    kept: dict[str, str]  # the keys of what stays, with the reasons
+
+
 class ImportStore(CopyStore, Protocol):
     """What a store does so that work can come from elsewhere."""
 
@@ -55,9 +62,43 @@ class ImportStore(CopyStore, Protocol):
         """What came from a place, by key."""
         ...
 
-    async def forget_imported(self, origin: str, keys: Sequence[str]) -> None:
-        """Let these be taken in again."""
+    async def remove_imported(
+        self, origin: str, keys: Sequence[str], group: str | None = None
+    ) -> Removal:
+        """Remove what came under these keys and has not begun, with the notes of it, so that it can
+        be taken in again; with `group` that group and all of its jobs, or none of them."""
         ...
+
+
+def find_kept(notes: Iterable[ImportNote], jobs: Mapping[str, Job]) -> dict[str, str]:
+    """The keys of jobs by themselves that are not to be removed, and why."""
+    kept: dict[str, str] = {}
+    for note in notes:
+        job = None if note.job_id is None else jobs.get(note.job_id)
+        if job is None:
+            kept[note.key] = "it is gone: it has run, or was deleted"
+        elif job.group is not None:
+            kept[note.key] = f"it belongs to group {job.group}: cancel that"
+        elif has_begun(job):
+            kept[note.key] = f"it has begun, and is {job.state.value}"
+    return kept
+
+
+def why_group_stays(
+    size: int | None, members: Collection[str], jobs: Mapping[str, Job]
+) -> str | None:
+    """Why a group is not to be removed: it had `size` jobs (None: there is none any more) and has
+    these, of which `jobs` came with it."""
+    if size is None:
+        return "it is gone: it has ended, and was removed"
+    if set(members) != set(jobs) or size != len(jobs):
+        return "jobs were added to it, or deleted"
+    begun = [job for job in jobs.values() if has_begun(job)]
+    return f"{len(begun)} of its jobs have begun" if begun else None
+
+
+def has_begun(job: Job) -> bool:
+    return job.started_at is not None or job.state is JobState.ACTIVE
 
 
 def to_notes(arrivals: Sequence[Arrival]) -> list[dict[str, str | None]]:

@@ -218,7 +218,7 @@ async def _take(
     work: Work, found: Sequence[tuple[str, int]], unit: str | None, most_bytes: int | None
 ) -> list[CopiedJob]:
     jobs = await _pack(work, found, unit, most_bytes)
-    await _remove(work, [job.id for job in jobs])
+    await remove_moved(work, [job.id for job in jobs])
     return jobs
 
 
@@ -243,7 +243,7 @@ async def _pack(
     return packed
 
 
-async def _remove(work: Work, ids: Sequence[str]) -> None:
+async def remove_moved(work: Work, ids: Sequence[str]) -> None:
     """Take jobs away that do not run. Their groups go with them, so nothing is counted there."""
     gone = await work.run("remove_moved", ids=ids)
     if len(gone) != len(ids):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from windrow.queue.importing import (
     Arrival,
     Import,
     ImportNote,
+    Removal,
     find_fresh,
+    find_kept,
     to_import,
     to_notes,
     to_parcel,
+    why_group_stays,
 )
+from windrow.queue.job import Job
+from windrow.queue.postgres.copying import remove_moved
+from windrow.queue.postgres.looking import read_jobs
 from windrow.queue.postgres.receiving import take_in
 from windrow.queue.postgres.rows import Row, as_json
 from windrow.queue.postgres.verbs import Verbs
@@ -47,8 +53,41 @@ class Importing(Verbs):
         found = await self._run("list_imported", origin=origin, after=after, limit=limit)
         return [_note(row) for row in found]
 
-    async def forget_imported(self, origin: str, keys: Sequence[str]) -> None:
-        await self._run("forget_imported", origin=origin, keys=list(keys))
+    async def remove_imported(
+        self, origin: str, keys: Sequence[str], group: str | None = None
+    ) -> Removal:
+        async def do(work: Work) -> Removal:
+            found = await work.run("find_imported", origin=origin, keys=list(keys))
+            notes = [_note(row) for row in found]
+            ids = sorted({note.job_id for note in notes if note.job_id is not None})
+            await work.run("lock_jobs", ids=ids)
+            await work.run("lock_finished", ids=ids)
+            jobs = await read_jobs(work.run, ids)
+            if group is None:
+                kept = find_kept(notes, jobs)
+            else:
+                kept = await _keep_group(work, group, notes, jobs)
+            gone = [note for note in notes if note.key not in kept]
+            removed = sorted({note.job_id for note in gone if note.job_id is not None})
+            await remove_moved(work, removed)
+            if group is not None and not kept:
+                await work.run("remove_groups", ids=[group])
+            await work.run("forget_imported", origin=origin, keys=[note.key for note in gone])
+            return Removal(len(removed), kept)
+
+        return await self._transact(do)
+
+
+async def _keep_group(
+    work: Work, group: str, notes: Sequence[ImportNote], jobs: Mapping[str, Job]
+) -> dict[str, str]:
+    """All of these with the reason, if the group is not to be removed; nothing can come to it any
+    more when its members are looked at."""
+    await work.lock_groups([group])
+    size = next((row["members"] for row in await work.run("export_groups", ids=[group])), None)
+    members = [str(row["id"]) for row in await work.run("find_kin", ids=[group], seconds=0)]
+    reason = why_group_stays(size, members, jobs)
+    return {} if reason is None else dict.fromkeys((note.key for note in notes), reason)
 
 
 def _note(row: Row) -> ImportNote:

@@ -135,7 +135,7 @@ def _take(
     work: Work, found: Sequence[tuple[Any, ...]], unit: str | None, most_bytes: int | None
 ) -> list[CopiedJob]:
     jobs = _pack(work, found, unit, most_bytes)
-    _remove(work, [job.id for job in jobs])
+    remove_moved(work, [job.id for job in jobs])
     return jobs
 
 
@@ -160,7 +160,7 @@ def _pack(
     return packed
 
 
-def _remove(work: Work, ids: Sequence[str]) -> None:
+def remove_moved(work: Work, ids: Sequence[str]) -> None:
     """Take jobs away that do not run. Their groups go with them, so nothing is counted there."""
     given = {"ids": id_list(ids)}
     live = work.live_jobs("find_live", given)

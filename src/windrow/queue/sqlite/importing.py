@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from windrow.queue.importing import (
     Arrival,
     Import,
     ImportNote,
+    Removal,
     find_fresh,
+    find_kept,
     to_import,
     to_notes,
     to_parcel,
+    why_group_stays,
 )
+from windrow.queue.job import Job
+from windrow.queue.sqlite.copying import remove_moved
+from windrow.queue.sqlite.looking import get_jobs
 from windrow.queue.sqlite.receiving import take_in
 from windrow.queue.sqlite.rows import to_json, to_time
-from windrow.queue.sqlite.work import Work
+from windrow.queue.sqlite.work import Work, statement
 
 
 def import_arrivals(work: Work, origin: str, arrivals: Sequence[Arrival]) -> Import:
@@ -40,6 +46,33 @@ def find_imported(work: Work, origin: str, keys: Sequence[str]) -> list[ImportNo
 def list_imported(work: Work, origin: str, after: str, limit: int) -> list[ImportNote]:
     values = {"origin": origin, "after": after, "limit": limit}
     return [_note(row) for row in work.rows("list_imported", values)]
+
+
+def remove_imported(
+    work: Work, origin: str, keys: Sequence[str], group: str | None = None
+) -> Removal:
+    notes = find_imported(work, origin, keys)
+    jobs = get_jobs(work, sorted({note.job_id for note in notes if note.job_id is not None}))
+    kept = find_kept(notes, jobs) if group is None else _keep_group(work, group, notes, jobs)
+    gone = [note for note in notes if note.key not in kept]
+    removed = sorted({note.job_id for note in gone if note.job_id is not None})
+    remove_moved(work, removed)
+    if group is not None and not kept:
+        work.run("delete_groups", {"ids": to_json([group])})
+    forget_imported(work, origin, [note.key for note in gone])
+    return Removal(len(removed), kept)
+
+
+def _keep_group(
+    work: Work, group: str, notes: Sequence[ImportNote], jobs: Mapping[str, Job]
+) -> dict[str, str]:
+    """All of these with the reason, if the group is not to be removed."""
+    ids = {"ids": to_json([group])}
+    groups = work.named_rows(statement("export_groups"), ids)
+    size = next((row["members"] for row in groups), None)
+    kin = work.rows("find_kin", ids | {"since": work.now})
+    reason = why_group_stays(size, [id for id, *_ in kin], jobs)
+    return {} if reason is None else dict.fromkeys((note.key for note in notes), reason)
 
 
 def forget_imported(work: Work, origin: str, keys: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from windrow.errors import ConfigError
 from windrow.queue.bells import Bell, any_event, end_of, work_in
 from windrow.queue.copying import Parcel, QueueRow, Receipt
 from windrow.queue.dialects.loading import DialectInfo
-from windrow.queue.importing import Arrival, Import, ImportNote
+from windrow.queue.importing import Arrival, Import, ImportNote, Removal
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.migrate import check_version
 from windrow.queue.notifying import Notifier
@@ -562,8 +562,10 @@ class SqliteStore(FarRunVerbs):
     async def list_imported(self, origin: str, after: str, limit: int) -> list[ImportNote]:
         return await self._read(lambda work: importing.list_imported(work, origin, after, limit))
 
-    async def forget_imported(self, origin: str, keys: Sequence[str]) -> None:
-        await self._write(lambda work: importing.forget_imported(work, origin, keys))
+    async def remove_imported(
+        self, origin: str, keys: Sequence[str], group: str | None = None
+    ) -> Removal:
+        return await self._write(lambda work: importing.remove_imported(work, origin, keys, group))
 
     # Workers
 

@@ -3,16 +3,16 @@ that back. Each may be killed and run again, and run twice at once: what came is
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
 from windrow.queue.copying import CopiedJob, json_text
 from windrow.queue.importing import Arrival, ImportNote, ImportStore
-from windrow.queue.job import JobState
+from windrow.queue.records import JobFilter
 from windrow.queue.store import open_store
 from windrow.redaction import redact_url
+from windrow.services.migration import nuq
 from windrow.services.migration.gathering import gather
 from windrow.services.migration.origins import Origin
 from windrow.services.migration.readings import System, choose, open_origin
@@ -185,23 +185,29 @@ def _compare(
 async def _remove(
     store: ImportStore, origin: str, notes: Sequence[ImportNote], report: Rollback
 ) -> None:
-    jobs = await store.get_jobs([note.job_id for note in notes if note.job_id])
-    kept: dict[str, str] = {}
-    for job in jobs.values():
-        if job.group is not None:
-            kept[job.id] = f"it belongs to group {job.group}: cancel that"
-        elif job.started_at is not None or job.state is JobState.ACTIVE:
-            kept[job.id] = f"it has begun, and is {job.state.value}"
-    removable = [id for id in jobs if id not in kept]
-    changes = await store.delete_jobs(removable) if removable else {}
-    for id in removable:
-        if id in changes and changes[id].is_refused:
-            kept[id] = "it has begun just now"
-    report.removed += len(removable) - sum(id in kept for id in removable)
-    report.kept_count += len(kept)
-    for id, why in kept.items():
+    """Of a page of notes, groups with all that came with them, then the jobs that are left."""
+    for note in notes:
+        if note.job_id is None:
+            await _remove_group(store, origin, note.key, report)
+    jobs = {note.key: note.job_id for note in notes if note.job_id is not None}
+    removal = await store.remove_imported(origin, list(jobs))
+    report.removed += removal.jobs
+    report.kept_count += len(removal.kept)
+    for key, why in removal.kept.items():
         if len(report.kept) < MOST_NAMED:
-            report.kept[id] = why
-    forgotten = [note.key for note in notes if note.job_id and note.job_id not in kept]
-    await store.forget_imported(origin, forgotten)
-    await asyncio.sleep(0)
+            report.kept[jobs[key]] = why
+
+
+async def _remove_group(store: ImportStore, origin: str, key: str, report: Rollback) -> None:
+    group = nuq.group_of(key)
+    keys = [key]
+    after: str | None = None
+    while page := await store.list_jobs(JobFilter(group=group), after=after, limit=_PAGE):
+        after = page[-1].id
+        keys += [nuq.member_key(job.id) for job in page]
+    removal = await store.remove_imported(origin, keys, group)
+    report.removed += removal.jobs
+    if removal.kept:  # its jobs are named one by one
+        report.kept_count += 1
+        if len(report.kept) < MOST_NAMED:
+            report.kept[group] = f"{removal.kept[key]}: `windrow groups cancel` ends it"

@@ -93,8 +93,7 @@ def _group_arrivals(
     group = _to_group(row, [job for _, job in members], context, is_ending=is_ending)
     arrivals = [Arrival(key=f"{GROUPS}/{id}", checksum=checksum(row), item=group)]
     arrivals += [
-        Arrival(key=f"{SCRAPE}/{job.id}", checksum=checksum(said), item=job)
-        for said, job in members
+        Arrival(key=member_key(job.id), checksum=checksum(said), item=job) for said, job in members
     ]
     if is_ending:
         key = f"{id}/{FINISHED}"
@@ -102,6 +101,16 @@ def _group_arrivals(
         item = msgspec.structs.replace(job, unit=id)
         arrivals.append(Arrival(key=f"{GROUPS}/{key}", checksum=checksum(row), item=item))
     return arrivals
+
+
+def group_of(key: str) -> str:
+    """The group that came under a key."""
+    return key.removeprefix(f"{GROUPS}/")
+
+
+def member_key(job_id: str) -> str:
+    """The key under which a job came with its group."""
+    return f"{SCRAPE}/{job_id}"
 
 
 def _finish(group: str, tenant: str | None) -> NewJob:

@@ -56,5 +56,5 @@ class Rollback:
     origin: str
     target: str
     removed: int = 0
-    kept: dict[str, str] = field(default_factory=dict)  # ids of jobs, and why: the first of them
+    kept: dict[str, str] = field(default_factory=dict)  # ids of jobs and groups, and why
     kept_count: int = 0
