@@ -11,6 +11,7 @@ ready.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -46,6 +47,7 @@ class Look:
     wanted: int
     is_floored: bool
     began_at: float
+    token: str  # of the first lease, or the only one
 
     @classmethod
     def at(cls, queues: list[str], places: Sequence[tuple[int, int]], wanted: int) -> Self:
@@ -57,6 +59,7 @@ class Look:
             wanted=wanted,
             is_floored=any(place != START for place in places),
             began_at=time.monotonic(),
+            token=str(uuid.uuid4()),
         )
 
     def values(self, claim: Claim) -> dict[str, Any]:
@@ -70,6 +73,7 @@ class Look:
             "seconds": claim.seconds,
             "kind_seconds": as_json(claim.kind_seconds) if claim.kind_seconds else None,
             "worker": claim.worker,
+            "token": self.token,
         }
 
     def to_claim(self, claim: Claim, now: datetime | None) -> tuple[Statement, dict[str, Any]]:
@@ -207,7 +211,7 @@ class Claimer:
 
     def note(self, rows: Iterable[Row], look: Look, claim: Claim) -> list[Job]:
         """The claimed jobs, best first; floors are moved or dropped by what was found."""
-        jobs = to_claimed(rows, claim)
+        jobs = to_claimed(rows, claim, look.token)
         for job in jobs:
             if job.group is not None or job.root_of is not None:
                 self.bind(job.id)

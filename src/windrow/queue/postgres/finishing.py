@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 from windrow.errors import ConfigError, LeaseLost, StoreUnavailable
@@ -27,6 +28,7 @@ from windrow.queue.records import Claim, Finish, Finished, Inserted
 from windrow.queue.store import JobTransaction
 from windrow.queue.transactions import AsyncpgExecutor
 
+_id_of: Final = attrgetter("id")
 BLOB_FROM: Final = 1024 * 1024  # bytes of a result; larger ones are kept by their hash
 
 
@@ -138,10 +140,10 @@ class Finishing(Verbs):
             return await self._finish_in(tx, finishes, claim)
         if not finishes:
             return Finished(claimed=tuple(await self._claim(claim)))
-        if all(map(self._is_plain, finishes)) and are_plain_ids(
-            [text for one in finishes for text in (one.id, one.token)]
-        ):
-            return await self._finish_plain(finishes, claim)
+        if all(map(self._is_plain, finishes)):
+            tokens = list(dict.fromkeys([finish.token for finish in finishes]))
+            if are_plain_ids([finish.id for finish in finishes] + tokens):
+                return await self._finish_plain(finishes, tokens, claim)
         return await self._finish_all(finishes, claim)
 
     async def _claim(self, claim: Claim | None) -> list[Job]:
@@ -160,13 +162,18 @@ class Finishing(Verbs):
             and not self._claimer.is_bound(finish.id)
         )
 
-    async def _finish_plain(self, finishes: Sequence[Finish], claim: Claim | None) -> Finished:
-        finishes = sorted(finishes, key=lambda finish: finish.id)  # the order rows are locked in
+    async def _finish_plain(
+        self, finishes: Sequence[Finish], tokens: Sequence[str], claim: Claim | None
+    ) -> Finished:
+        finishes = sorted(finishes, key=_id_of)  # the order rows are locked in
         results = [None if f.result is None else f.result.decode() for f in finishes]
+        numbers = {token: number for number, token in enumerate(tokens, 1)}
         values = {
             # As text: the driver looks at each element of an array to see if it is one itself.
             "ids": f"{{{','.join([finish.id for finish in finishes])}}}",
-            "tokens": f"{{{','.join([finish.token for finish in finishes])}}}",
+            # Few, and slow to read for the server: each once.
+            "tokens": f"{{{','.join(tokens)}}}",
+            "holders": [numbers[f.token] for f in finishes] if len(tokens) > 1 else None,
             "results": results if any(results) else None,
             "are_cleaned": [f.result_is_cleaned for f in finishes] if any(results) else None,
         }
@@ -174,7 +181,7 @@ class Finishing(Verbs):
             claimed: list[Job] = []
             done = await self._complete(values)
         else:
-            done, claimed = await self._complete_and_claim(values, claim)
+            done, claimed = await self._complete_and_claim(finishes, values, claim)
         rest = _missing(finishes, done)
         if not rest:
             return Finished(claimed=tuple(claimed))
@@ -189,23 +196,28 @@ class Finishing(Verbs):
         return done
 
     async def _complete_and_claim(
-        self, values: dict[str, Any], claim: Claim
+        self, finishes: Sequence[Finish], values: dict[str, Any], claim: Claim
     ) -> tuple[Sequence[Any], list[Job]]:
         look = await self._claimer.look(self._database, claim, claim.limit, self.clock.now())
         if look is None:
             return await self._complete(values), []
         try:
-            rows = await self._run("complete_and_claim", **values, **look.values(claim))
+            rows = await self._run(
+                "complete_and_claim", **values, **look.values(claim), ends=len(finishes)
+            )
         except BaseException:
             self._claimer.floors.drop_all()
             raise
         summary = rows.pop()
         jobs = self._claimer.note(rows, look, claim)
-        self._tell(summary["ready_queues"], summary["done_ids"])
+        done = summary["done_ids"]
+        if done is None:
+            done = [finish.id for finish in finishes]
+        self._tell(summary["ready_queues"], done)
         if look.may_have_more(len(jobs)):
             rest = replace_limit(claim, claim.limit - len(jobs))
             jobs = sorted(jobs + await self._claim(rest), key=place_of)
-        return summary["done_ids"], jobs
+        return done, jobs
 
     async def _finish_all(self, finishes: Sequence[Finish], claim: Claim | None) -> Finished:
         claimed: list[Job] = []

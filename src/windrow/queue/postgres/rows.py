@@ -14,6 +14,7 @@ from windrow.queue.records import Claim, Group, Inserted, InsertOutcome
 from windrow.queue.statements import Statement, load_statements
 
 PACKAGE: Final = "windrow.queue.postgres"
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Row = Mapping[str, Any]
 
 _LONGEST_ERROR: Final = 500  # characters of a job's short error text
@@ -65,19 +66,23 @@ def to_inserted(row: Row, outcome: InsertOutcome) -> Inserted:
     )
 
 
-def to_claimed(rows: Iterable[Any], claim: Claim) -> list[Job]:
-    """The jobs of a claim, best first. Rows are taken apart by position, in the order in which
-    claim_jobs.sql gives its columns: by name it would take twice the time, for every job."""
+def to_claimed(rows: Iterable[Any], claim: Claim, token: str) -> list[Job]:
+    """The jobs of a claim, best first; `token` is what the claim called its first lease. Rows are
+    taken apart by position, in the order in which claim_jobs.sql gives its columns: by name it
+    would take twice the time, for every job."""
     expiries: dict[int, datetime] = {}
     active = JobState.ACTIVE
+    moment, started_at = -1, EPOCH
     jobs = []
     for row in rows:
         # fmt: off
         (job_id, seq, queue, kind, priority, attempts, crashes, runs, max_attempts, max_crashes,
-         created_at, run_at, started_at, tenant, group, root_of, unique, error, lease_seconds,
+         created_at, run_at, started, tenant, group, root_of, unique, error, lease_seconds,
          retention_seconds, is_cleaned, lease, limits, max_hold_seconds, payload, headers, tags,
          *_) = row
         # fmt: on
+        if started != moment:  # which all of them have in common
+            moment, started_at = started, EPOCH + timedelta(microseconds=started)
         seconds = claim.lease_length(kind, lease_seconds)
         if seconds not in expiries:
             expiries[seconds] = started_at + timedelta(seconds=seconds)
@@ -96,7 +101,7 @@ def to_claimed(rows: Iterable[Any], claim: Claim) -> list[Job]:
                 max_attempts,
                 max_crashes,
                 created_at,
-                run_at,
+                created_at if run_at is None else run_at,
                 started_at,
                 None,  # finished_at
                 None,  # expires_at
@@ -117,7 +122,7 @@ def to_claimed(rows: Iterable[Any], claim: Claim) -> list[Job]:
                 None,  # progress
                 payload,
                 None,  # result_json
-                str(lease),
+                token if lease is None else str(lease),
                 () if limits is None else tuple(limits),
                 max_hold_seconds,
             )

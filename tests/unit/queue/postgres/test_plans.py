@@ -35,11 +35,13 @@ _LOOK = {
     "now": None,
 }
 _CLAIM = _LOOK | {"shares": [BATCH], "seconds": 30, "kind_seconds": None, "worker": "w"}
+_CLAIM |= {"token": new_id()}
 _IDS = [new_id() for _ in range(BATCH)]
 _TOKENS = [new_id()] * BATCH
 _RUNS = {
     "ids": f"{{{','.join(_IDS)}}}",
-    "tokens": f"{{{','.join(_TOKENS)}}}",
+    "tokens": f"{{{new_id()},{new_id()}}}",
+    "holders": [1, 2] * (BATCH // 2),
     "results": ["{}"] * BATCH,
     "are_cleaned": [False] * BATCH,
     "now": None,
@@ -48,7 +50,7 @@ HOT: dict[str, dict[str, Any]] = {
     "claim_jobs": _CLAIM,
     "claim_queue": _CLAIM | {"queue": "default", "limit": BATCH},
     "complete_jobs": _RUNS,
-    "complete_and_claim": _CLAIM | _RUNS,
+    "complete_and_claim": _CLAIM | _RUNS | {"ends": BATCH},
     "share_queues": _LOOK
     | {"queues": ["default", "other"], "limit": BATCH}
     | {"floor_priorities": [5, 5], "floor_seqs": [1000, 1000]},

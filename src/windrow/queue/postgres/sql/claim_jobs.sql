@@ -2,7 +2,10 @@
 -- :queues; :shares, how many at most of each; :floor_priorities and :floor_seqs, the place up to
 -- which this process has seen each queue claimed; :kinds, :tenants or null; :worker of the lease, and
 -- its length: the job's own, else that of its kind in :kind_seconds (an object or null), else :seconds;
--- :now or null. Returns the jobs with their payloads, in no particular order.
+-- :token of the first lease; :now or null. Returns the jobs with their payloads, in no particular
+-- order. What is mostly the same is not sent with each, because reading it takes the client longer
+-- than all else: run_at is null where it is created_at, lease where it is :token; started_at is in
+-- microseconds since 1970.
 -- The floor skips the index entries of jobs that were claimed before and not vacuumed yet: jobs of
 -- a higher priority are always looked for, only those of the floor's own priority begin behind it.
 -- Jobs are fetched by `= ANY (ARRAY(…))` and LATERAL … OFFSET 0 because the planner, which cannot
@@ -78,7 +81,8 @@ picked AS MATERIALIZED (
            AS picked
 ),
 length AS MATERIALIZED (
-    SELECT seconds, gen_random_uuid() AS token, array_agg(id) AS job_ids
+    SELECT seconds, array_agg(id) AS job_ids,
+           CASE WHEN row_number() OVER () = 1 THEN :token::uuid ELSE gen_random_uuid() END AS token
       FROM picked
      GROUP BY seconds
 ),
@@ -103,10 +107,13 @@ taken AS (
            started_at = coalesce(:now::timestamptz, statement_timestamp())
      WHERE job.id = ANY (ARRAY(SELECT id FROM picked))
     RETURNING job.id, job.seq, job.queue, job.kind, job.priority, job.attempts, job.crashes,
-              job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at,
-              job.started_at, job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
-              job.lease_seconds, job.retention_seconds, job.is_cleaned, job.lease,
-              job.limit_keys, job.max_hold_seconds
+              job.runs, job.max_attempts, job.max_crashes, job.created_at,
+              nullif(job.run_at, job.created_at) AS run_at,
+              (SELECT (date_part('epoch', coalesce(:now::timestamptz, statement_timestamp()))
+                       * 1e6)::bigint) AS started_at,
+              job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
+              job.lease_seconds, job.retention_seconds, job.is_cleaned,
+              nullif(job.lease, :token) AS lease, job.limit_keys, job.max_hold_seconds
 ),
 started AS MATERIALIZED (
     SELECT queue, kind, tenant, group_id, count(*) AS n, array_agg(id) AS job_ids

@@ -21,7 +21,8 @@ WITH picked AS MATERIALIZED (
        FOR UPDATE SKIP LOCKED
 ),
 length AS MATERIALIZED (
-    SELECT seconds, gen_random_uuid() AS token, array_agg(id) AS job_ids
+    SELECT seconds, array_agg(id) AS job_ids,
+           CASE WHEN row_number() OVER () = 1 THEN :token::uuid ELSE gen_random_uuid() END AS token
       FROM picked
      GROUP BY seconds
 ),
@@ -46,10 +47,13 @@ taken AS (
            started_at = coalesce(:now::timestamptz, statement_timestamp())
      WHERE job.id = ANY (ARRAY(SELECT id FROM picked))
     RETURNING job.id, job.seq, job.queue, job.kind, job.priority, job.attempts, job.crashes,
-              job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at,
-              job.started_at, job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
-              job.lease_seconds, job.retention_seconds, job.is_cleaned, job.lease,
-              job.limit_keys, job.max_hold_seconds
+              job.runs, job.max_attempts, job.max_crashes, job.created_at,
+              nullif(job.run_at, job.created_at) AS run_at,
+              (SELECT (date_part('epoch', coalesce(:now::timestamptz, statement_timestamp()))
+                       * 1e6)::bigint) AS started_at,
+              job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
+              job.lease_seconds, job.retention_seconds, job.is_cleaned,
+              nullif(job.lease, :token) AS lease, job.limit_keys, job.max_hold_seconds
 ),
 started AS MATERIALIZED (
     SELECT queue, kind, tenant, group_id, count(*) AS n, array_agg(id) AS job_ids

@@ -1,14 +1,15 @@
 -- complete_jobs and claim_jobs in one statement: one round trip and one commit for both, which is a
--- third faster than two. Parameters of both files. Returns the claimed jobs as claim_jobs does, and
--- last a row that has no id but done_ids, the runs that were ended, and ready_queues.
+-- third faster than two. Parameters of both files, and :ends, how many runs there are to end. Returns
+-- the claimed jobs as claim_jobs does, and last a row that has no id but done_ids, the runs that were
+-- ended, if that were not all of them, and ready_queues.
 -- Only Postgres has it: SQLite runs the two in one transaction at the same price.
 WITH gone AS (
     DELETE FROM windrow.job_live AS job
-     USING unnest(:ids::text::uuid[], :tokens::text::uuid[], :results::json[],
+     USING unnest(:ids::text::uuid[], :holders::integer[], :results::json[],
                   :are_cleaned::boolean[])
-           AS given (id, token, result, is_cleaned)
+           AS given (id, holder, result, is_cleaned)
      WHERE job.id = given.id
-       AND job.lease = given.token
+       AND job.lease = (SELECT :tokens::text::uuid[])[coalesce(given.holder, 1)]
        AND job.state = 'active'
        AND job.group_id IS NULL
        AND job.root_of IS NULL
@@ -88,12 +89,12 @@ ended AS (
                          AND job.lease = lease.token
                          AND job.state = 'active'
                          AND job.id <> ALL (ARRAY(SELECT id FROM gone))) THEN false
-                 ELSE NOT EXISTS (
-                      SELECT FROM windrow.job_live AS job
+                 -- As they were before: if none but those that end now were left, it is over.
+                 ELSE done.n = (
+                      SELECT count(*) FROM windrow.job_live AS job
                        WHERE job.id = ANY (lease.job_ids)
                          AND job.lease = lease.token
-                         AND job.state = 'active'
-                         AND job.id <> ALL (ARRAY(SELECT id FROM gone)))
+                         AND job.state = 'active')
             END)
 ),
 lane AS MATERIALIZED (
@@ -167,7 +168,8 @@ picked AS MATERIALIZED (
            AS picked
 ),
 length AS MATERIALIZED (
-    SELECT seconds, gen_random_uuid() AS token, array_agg(id) AS job_ids
+    SELECT seconds, array_agg(id) AS job_ids,
+           CASE WHEN row_number() OVER () = 1 THEN :token::uuid ELSE gen_random_uuid() END AS token
       FROM picked
      GROUP BY seconds
 ),
@@ -192,10 +194,13 @@ taken AS (
            started_at = coalesce(:now::timestamptz, statement_timestamp())
      WHERE job.id = ANY (ARRAY(SELECT id FROM picked))
     RETURNING job.id, job.seq, job.queue, job.kind, job.priority, job.attempts, job.crashes,
-              job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at,
-              job.started_at, job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
-              job.lease_seconds, job.retention_seconds, job.is_cleaned, job.lease,
-              job.limit_keys, job.max_hold_seconds
+              job.runs, job.max_attempts, job.max_crashes, job.created_at,
+              nullif(job.run_at, job.created_at) AS run_at,
+              (SELECT (date_part('epoch', coalesce(:now::timestamptz, statement_timestamp()))
+                       * 1e6)::bigint) AS started_at,
+              job.tenant, job.group_id, job.root_of, job.unique_key, job.error,
+              job.lease_seconds, job.retention_seconds, job.is_cleaned,
+              nullif(job.lease, :token) AS lease, job.limit_keys, job.max_hold_seconds
 ),
 started AS MATERIALIZED (
     SELECT queue, kind, tenant, group_id, count(*) AS n, array_agg(id) AS job_ids
@@ -239,4 +244,6 @@ SELECT taken.*, stored.payload, stored.headers, stored.tags,
  UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       ARRAY(SELECT id FROM gone), ARRAY(SELECT queue FROM promoted)
+       CASE WHEN (SELECT sum(n) FROM finished) IS DISTINCT FROM :ends::integer
+            THEN ARRAY(SELECT id FROM gone) END,
+       ARRAY(SELECT queue FROM promoted)

@@ -1,16 +1,17 @@
 -- End runs as completed: the commonest end, in one statement.
--- :ids, :tokens, :results (null: none) and :are_cleaned of the runs; :now or null.
+-- :ids, :results (null: none) and :are_cleaned of the runs; :tokens, each once, and which of them
+-- holds each run (:holders, from 1; null: the first holds all); :now or null.
 -- Returns id, lease, and the queues in which a follower became ready (ready_queues).
 -- Jobs that belong to a group or are its root are passed over: their end has consequences that take
 -- more statements. A follower is promoted after its holder's row is deleted, because its id is read
 -- from that deletion; the unique index then has room. The leaf is the hour of expiry round a ring.
 WITH gone AS (
     DELETE FROM windrow.job_live AS job
-     USING unnest(:ids::text::uuid[], :tokens::text::uuid[], :results::json[],
+     USING unnest(:ids::text::uuid[], :holders::integer[], :results::json[],
                   :are_cleaned::boolean[])
-           AS given (id, token, result, is_cleaned)
+           AS given (id, holder, result, is_cleaned)
      WHERE job.id = given.id
-       AND job.lease = given.token
+       AND job.lease = (SELECT :tokens::text::uuid[])[coalesce(given.holder, 1)]
        AND job.state = 'active'
        AND job.group_id IS NULL
        AND job.root_of IS NULL
@@ -90,12 +91,12 @@ ended AS (
                          AND job.lease = lease.token
                          AND job.state = 'active'
                          AND job.id <> ALL (ARRAY(SELECT id FROM gone))) THEN false
-                 ELSE NOT EXISTS (
-                      SELECT FROM windrow.job_live AS job
+                 -- As they were before: if none but those that end now were left, it is over.
+                 ELSE done.n = (
+                      SELECT count(*) FROM windrow.job_live AS job
                        WHERE job.id = ANY (lease.job_ids)
                          AND job.lease = lease.token
-                         AND job.state = 'active'
-                         AND job.id <> ALL (ARRAY(SELECT id FROM gone)))
+                         AND job.state = 'active')
             END)
 ),
 tallied AS (
