@@ -72,6 +72,11 @@ def _extract(body: bytes, content_type: str, options: ScrapeOptions) -> kreuzber
         return kreuzberg.extract_bytes_sync(body, content_type, config)
     except kreuzberg.KreuzbergError as error:
         raise _explain(content_type, str(error)) from error
+    except OSError as error:
+        # So it tells of some files that are broken inside; of the system's own errors by number.
+        if error.errno is not None:
+            raise
+        raise _explain(content_type, str(error)) from error
 
 
 def _explain(content_type: str, message: str) -> ConversionError:

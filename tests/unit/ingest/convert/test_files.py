@@ -102,6 +102,14 @@ def test_a_broken_office_file_says_so() -> None:
         read(b"PK\x03\x04 and so on", content_type=files.DOCX)
 
 
+def test_an_office_file_whose_checksum_is_wrong_says_so() -> None:
+    """Its reader tells of that by an error of the system's, not by one of its own."""
+    slides = files.pptx("A slide of ours").replace(b"A slide of ours", b"A slide of hers")
+
+    with pytest.raises(ConversionError, match="presentation cannot be read: it is broken"):
+        read(slides, content_type=files.PPTX)
+
+
 def test_a_table_that_is_called_a_spreadsheet_is_still_text() -> None:
     document = read("a,b\n1,2\n", content_type="application/vnd.ms-excel")
 
