@@ -183,6 +183,18 @@ async def test_list_by_a_part_of_the_error(store: Store) -> None:
     assert await listed(store, error="of.all") == []
 
 
+async def test_list_by_a_part_of_the_payload(store: Store) -> None:
+    done = await add_completed(store, payload=["meadow", {"n": 7}])
+    hay = await add(store, payload={"field": "Long Meadow", "share": "5% of_it"})
+    await add(store, payload=None)
+
+    assert await listed(store, text="MEADOW") == [hay, done]
+    assert await listed(store, text='"n":7') == [done]
+    assert await listed(store, text="5% of_") == [hay]
+    assert await listed(store, text="%") == [hay]
+    assert await listed(store, text="of.it") == []
+
+
 async def test_list_by_unique_key(store: Store) -> None:
     done = await add_completed(store, unique="a")
     again = await add(store, unique="a")

@@ -75,6 +75,7 @@ def list_(
     tag: TagFilter = None,
     error: ErrorFilter = None,
     unique: Annotated[str | None, typer.Option(help="Only with this unique key.")] = None,
+    text: Annotated[str | None, typer.Option(help="Only with this in their payload.")] = None,
     by_error: Annotated[
         bool, typer.Option("--by-error", help="Count failed jobs by their error instead.")
     ] = False,
@@ -88,7 +89,8 @@ def list_(
     if by_error:
         _list_errors(filters, limit, database, as_json)
         return
-    found = ask(list_jobs, database, **filters, unique=unique, after=after, limit=limit)
+    filters |= {"unique": unique, "text": text}
+    found = ask(list_jobs, database, **filters, after=after, limit=limit)
     if as_json:
         print_json([job_fields(job) for job in found])
         return

@@ -39,15 +39,19 @@ class Looking:
         tag: str | None = None,
         error: str | None = None,
         unique: str | None = None,
+        text: str | None = None,
         since: str | None = None,
         after: str | None = None,
         limit: int = 100,
     ) -> builtins.list[Job]:
-        """Jobs, newest first. `after` is the id of the last job of the page before, `since` that of
-        the oldest to look at. Results and error histories are left out: `get` has them."""
+        """Jobs, newest first. `error` and `text` are parts of the failure's text and of the
+        payload's JSON, in any case. `after` is the id of the last job of the page before, `since`
+        that of the oldest to look at. Results and error histories are left out: `get` has them."""
         group = None if group is None else plain_id(group)
         since = check_id(since, "since")
-        wanted = JobFilter(queue, kind, _states(state), tenant, group, tag, error, unique, since)
+        wanted = JobFilter(
+            queue, kind, _states(state), tenant, group, tag, error, unique, since, text
+        )
         return await self.store.list_jobs(
             wanted,
             after=check_id(after, "after"),

@@ -168,8 +168,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs to list; None means any. `error` is a part of the failure's text, in any case;
-    `since` is an id: this job and newer ones."""
+    """Which jobs to list; None means any. `error` is a part of the failure's text, `text` one of
+    the payload's JSON, both in any case; `since` is an id: this job and newer ones."""
 
     queue: str | None = None
     kind: str | None = None
@@ -180,6 +180,7 @@ class JobFilter:
     error: str | None = None
     unique: str | None = None
     since: str | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

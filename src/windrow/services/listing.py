@@ -14,7 +14,7 @@ from windrow.services.tenant_queue import TenantQueue
 WINDOW: Final = 10_000  # jobs looked through at once
 PATIENCE_SECONDS: Final = 0.04
 
-_UNINDEXED: Final = ("queue", "kind", "tag", "error")
+_UNINDEXED: Final = ("queue", "kind", "tag", "error", "text")
 _INDEXED_STATES: Final = (JobState.FAILED, JobState.CANCELLED, JobState.ACTIVE)
 
 

@@ -150,7 +150,13 @@ def _is_wanted(job: Job, wanted: JobFilter) -> bool:
         and (wanted.tag is None or wanted.tag in job.tags)
         and (wanted.unique is None or job.unique == wanted.unique)
         and (wanted.error is None or wanted.error.lower() in (job.error or "").lower())
+        and (wanted.text is None or wanted.text.lower() in _payload_text(job).lower())
     )
+
+
+def _payload_text(job: Job) -> str:
+    stored = job.payload_json
+    return stored if isinstance(stored, str) else stored.decode()
 
 
 def _without_details(job: Job) -> Job:

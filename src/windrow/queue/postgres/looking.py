@@ -89,6 +89,7 @@ class Looking(Verbs):
             "group_id": wanted.group,
             "tag": wanted.tag,
             "error": wanted.error,
+            "text": wanted.text,
             "unique_key": wanted.unique,
             "since": wanted.since,
             "is_running": True if states == (JobState.ACTIVE,) else None,

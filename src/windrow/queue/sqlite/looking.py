@@ -32,6 +32,7 @@ _CONDITIONS: Final = {
     "unique": "j.unique_key = :unique",
     "tag": "EXISTS (SELECT 1 FROM json_each(p.tags) AS t WHERE t.value = :tag)",
     "error": "instr(lower(j.error), lower(:error)) > 0",
+    "text": "instr(lower(p.payload), lower(:text)) > 0",
     "since": "j.id >= :since",
 }
 _ANY_STATE: Final = "j.state IN (SELECT value FROM json_each(:states))"

@@ -1,6 +1,6 @@
 -- A page of jobs, newest first, without results and histories.
 -- :after, the last id of the page before, or null; :limit; each of :queue, :kind, :state, :states,
--- :tenant, :group_id, :tag, :error, :unique_key, :since may be null: any. One state is given as :state,
+-- :tenant, :group_id, :tag, :error, :text, :unique_key, :since may be null: any. One state is given as :state,
 -- several as :states: only the former keeps the order of the index by state. :is_running, true if
 -- only active ones are wanted, else null: few are active among many that wait, and the leases name
 -- them.
@@ -31,6 +31,10 @@ SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attemp
            AND (:tag::text IS NULL OR EXISTS (
                     SELECT FROM windrow.job_payload AS tagged
                      WHERE tagged.id = job.id AND :tag = ANY (tagged.tags)))
+           AND (:text::text IS NULL OR EXISTS (
+                    SELECT FROM windrow.job_payload AS told
+                     WHERE told.id = job.id
+                       AND position(lower(:text) IN lower(told.payload::text)) > 0))
          ORDER BY job.id DESC
          LIMIT :limit::integer) AS job
   JOIN windrow.job_payload AS stored ON stored.id = job.id
