@@ -79,7 +79,7 @@ def test_kind_that_no_worker_takes(doctor: Callable[..., Findings], queue: SyncQ
     job = queue.enqueue("transcode", queue="video")
     register(queue, queues=("video",), kinds=("thumbnail",))
     one = told(doctor(), "nobody takes transcode in queue video")
-    assert "1 workers look at the queue, and none has a handler for transcode" in one["cause"]
+    assert "1 worker looks at the queue, and none has a handler for transcode" in one["cause"]
     assert job.id in one["cause"]
     queue.enqueue("thumbnail", queue="other")
     one = told(doctor(), "nobody takes thumbnail in queue other")
@@ -116,7 +116,7 @@ def test_jobs_of_a_dead_worker(doctor: Callable[..., Findings], queue: SyncQueue
     queue.enqueue("work", lease=1)
     queue.claim(worker="gone:7")
     queue._portal.run(_until_expired(queue))
-    one = told(doctor("--patience", "0"), "1 jobs are left behind")
+    one = told(doctor("--patience", "0"), "1 job is left behind")
     assert "gone:7" in one["cause"]
 
 

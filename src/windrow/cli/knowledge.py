@@ -188,7 +188,7 @@ def list_(
         print_json([source_fields(info) for info in found])
         return
     print_table(
-        ["id", "kind", "collection", "title", "documents#", "pending#", "refreshed#", "error"],
+        ["id", "kind", "collection", "title", "docs#", "pending#", "refreshed#", "error"],
         [
             (
                 info.source.id,

@@ -39,7 +39,7 @@ _VERBS: Final = {
     "init": "Write a windrow.toml in which every setting is explained, and commented out.",
     "mcp": "Serve search, sources and the queue to a model, over stdin and stdout or over HTTP.",
     "search": "Search what was ingested.",
-    "serve": "Serve the HTTP API until stopped: the first signal lets requests and jobs end.",
+    "serve": "Serve dashboard and HTTP API until stopped: the first signal lets requests end.",
     "top": "Watch queues, throughput, workers and limits. --json prints it once.",
     "worker": (
         "Run jobs until stopped: the first signal lets running handlers end, the second does not."

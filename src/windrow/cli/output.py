@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import compress
 from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import msgspec
@@ -157,11 +158,15 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 def table_lines(
     columns: Sequence[str], rows: Iterable[Sequence[object]], width: int
 ) -> Iterator[Text]:
-    """A table no wider than this; if need be ids are cut to a beginning that still names the job,
-    then the widest cells. A column whose name ends in # is set to the right."""
+    """A table no wider than this; if need be columns in which there is nothing are left out, ids
+    are cut to a beginning that still names the job, then the widest cells. A column whose name ends
+    in # is set to the right."""
     cells = [[column.rstrip("#") for column in columns]]
     cells += [[_cell(value) for value in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    if sum(widths) + 2 * (len(widths) - 1) > width:
+        columns, cells = _without_empty(columns, cells)
+        widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     widths = _fitted(widths, columns, width)
     for number, row in enumerate(cells):
         line = Text("  ").join(
@@ -170,6 +175,17 @@ def table_lines(
         )
         line.rstrip()
         yield line
+
+
+def _without_empty(
+    columns: Sequence[str], cells: list[list[str]]
+) -> tuple[Sequence[str], list[list[str]]]:
+    told = [
+        any(text not in ("", "-") for text in column) for column in zip(*cells[1:], strict=True)
+    ]
+    if not any(told):
+        return columns, cells
+    return list(compress(columns, told)), [list(compress(row, told)) for row in cells]
 
 
 def _style(text: str, column: str) -> str:

@@ -111,8 +111,8 @@ def _lines(number: int, found: Found) -> list[Text]:
         place.append(f" @{found.branch}", "cyan")
     place.append(f"  {found.collection}/{found.source}", "dim")
     lines = [title, place]
-    if found.headings:
-        lines.append(Text("   " + " > ".join(found.headings), "italic"))
+    if way := [heading for heading in found.headings if heading != found.title]:
+        lines.append(Text("   " + " > ".join(way), "italic"))
     snippet = Text(found.snippet)
     for start, end in found.highlights:
         snippet.stylize("bold yellow", start, end)

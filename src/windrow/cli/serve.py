@@ -27,7 +27,7 @@ def serve(
     database: DatabaseOption = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Serve the HTTP API until stopped: the first signal lets requests and jobs end."""
+    """Serve dashboard and HTTP API until stopped: the first signal lets requests end."""
     log_to(sys.stderr, logging.DEBUG if verbose else logging.INFO)
     # Not at the top: other commands start without them.
     import uvloop

@@ -105,14 +105,16 @@ def check_kinds(seen: Examination) -> Iterator[Finding]:
             continue
         looking = [w for w in seen.workers if w.queues is None or one.queue in w.queues]
         cause = (
-            f"{len(looking)} workers look at the queue, and none has a handler for {one.kind}"
+            f"{_many(len(looking), 'worker looks', 'workers look')} at the queue, "
+            f"and none has a handler for {one.kind}"
             if looking
             else f"no worker looks at the queue {one.queue}"
         )
         yield Finding(
             "error",
             f"nobody takes {one.kind} in queue {one.queue}",
-            f"{cause}; {one.count} of the next jobs are of that kind, as {one.example}",
+            f"{cause}; of the next jobs {_many(one.count, 'is', 'are')} of that kind, "
+            f"as {one.example}",
             f"start a worker for the queue {one.queue} that has a handler for {one.kind}",
         )
 
@@ -169,7 +171,7 @@ def check_leases(seen: Examination) -> Iterator[Finding]:
         names = ", ".join(sorted({job.worker or "?" for job in lost})[:3])
         yield Finding(
             "error",
-            f"{len(lost)} jobs are left behind by workers that are gone",
+            f"{_many(len(lost), 'job is', 'jobs are')} left behind by workers that are gone",
             f"the leases of {names} ran out long ago, and nobody brings their jobs back",
             "start a worker on this database: it brings back what others left behind",
         )
@@ -186,7 +188,7 @@ def check_oldest(seen: Examination) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 f"a job in queue {info.name} has been ready for {waited / 60:.0f} minutes",
-                f"{ready} jobs are ready there, and the workers do not keep up",
+                f"{_many(ready, 'job is', 'jobs are')} ready there, and the workers do not keep up",
                 "start more workers, or let them run more jobs at once",
             )
 
@@ -324,6 +326,10 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_file_system,
     check_clock,
 )
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
 
 
 def _size(count: int) -> str:
