@@ -13,7 +13,7 @@ import pytest
 from tests.api.server import Server
 from tests.ingest.browser.conftest import chromium
 from tests.web.site import SiteServer
-from windrow import Queue, Worker, handler
+from windrow import Fail, Queue, Worker, handler
 
 __all__ = ["chromium"]
 
@@ -29,6 +29,8 @@ class Shown:
     failed: list[str]
     page: str
     foreign: str  # of no tenant
+    broken: list[str]  # two that failed alike, and one that says a little more
+    secret: str  # its payload has a token
 
 
 @handler("thumbnail", queue="images", max_attempts=1)
@@ -38,14 +40,34 @@ async def thumbnail(job: object, payload: dict[str, int]) -> dict[str, str]:
     return {"markdown": f"# A page\n\n{HOSTILE}\n\n[bad](javascript:alert(1)) **bold**"}
 
 
+@handler("print", queue="printer", max_attempts=1)
+async def print_(job: object, payload: dict[str, str]) -> Fail:
+    return Fail(payload["error"])
+
+
+BROKEN = "the printer burns"
+
+
 async def fill(url: str) -> Shown:
     async with Queue.open(url) as queue:
         jobs = [await queue.enqueue("thumbnail", {"n": n}) for n in range(12)]
-        await Worker(queue, [thumbnail]).run(until_idle=True)
+        errors = [BROKEN, BROKEN, f"{BROKEN} and smokes"]
+        broken = [await queue.enqueue("print", {"error": one}, queue="printer") for one in errors]
+        for _ in range(2):
+            await queue.enqueue("print", {"error": "no paper"}, queue="printer", tenant="acme")
+        await Worker(queue, [thumbnail, print_]).run(until_idle=True)
+        payload = {"place": "Long Meadow", "token": "hush-4711"}
+        secret = await queue.enqueue("odd", payload, queue="odd", delay=3600, unique="meadow-1")
         waiting = await queue.enqueue("unknown.kind", {"text": HOSTILE}, queue="odd", delay=3600)
         await queue.enqueue("mine", {}, queue="odd", tenant="acme", delay=3600)
         await queue.schedule("nightly", "thumbnail", {"n": 1}, cron="0 3 * * *")
-        return Shown([jobs[0].id, jobs[4].id, jobs[8].id], jobs[1].id, waiting.id)
+        return Shown(
+            failed=[jobs[0].id, jobs[4].id, jobs[8].id],
+            page=jobs[1].id,
+            foreign=waiting.id,
+            broken=[job.id for job in broken],
+            secret=secret.id,
+        )
 
 
 @pytest.fixture(scope="module")

@@ -169,7 +169,8 @@ def test_what_is_added_is_crawled_found_and_removed(
     page.get_by_text("Why this hit").first.click()
     page.screenshot(path=artifacts / "search.png", full_page=True)
     tab.check()
-    page.locator("article a").first.click()
+    page.locator("article", has_text=f"{site.url}/").locator("h2 a").first.click()
+    assert "Windrows of hay dry" in page.locator(".prose").inner_text()  # as it reads, no Markdown
     tab.check()
     page = tab.go("/ui/sources")
     tab.check()
@@ -202,6 +203,18 @@ def test_keyboard_reaches_the_content_and_shows_where_it_is(tab: Tab) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Overview"
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_a_page_says_when_its_server_is_away_and_goes_on_when_it_is_back(
+    tab: Tab, server: Server, shown: Shown
+) -> None:
+    page = tab.go("/")
+    assert page.locator(".away").is_hidden()
+    server.kill()
+    page.locator(".away").wait_for(state="visible")
+    server.start()
+    page.locator(".away").wait_for(state="hidden")
+    tab.trouble.clear()  # the console tells of it, too
 
 
 def test_it_fits_a_phone_in_the_dark(

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.api.server import Server
-from tests.dashboard.conftest import ADMIN, READER, TENANT, Shown
+from tests.dashboard.conftest import ADMIN, BROKEN, READER, TENANT, Shown
 from windrow.web.markdown import render_markdown
 from windrow.web.site import ROUTES
 
@@ -130,6 +130,57 @@ def test_a_failed_job_is_edited_and_runs_again(admin: httpx.Client, shown: Shown
     refused = admin.post(path, data=form | {"payload": "{"})
     assert refused.status_code == 400
     assert "no JSON" in refused.text
+
+
+def test_what_has_completed_is_neither_edited_nor_tried_again(
+    admin: httpx.Client, shown: Shown
+) -> None:
+    page = admin.get(f"/ui/jobs/{shown.page}").text
+    assert 'value="delete"' in page
+    assert 'value="retry"' not in page
+    assert 'value="edit"' not in page
+
+
+def test_what_is_for_later_can_be_run_now(admin: httpx.Client, shown: Shown) -> None:
+    assert "Run now" in admin.get(f"/ui/jobs/{shown.foreign}").text
+
+
+def test_jobs_are_found_by_their_key_and_by_what_they_carry(
+    admin: httpx.Client, shown: Shown
+) -> None:
+    def found(text: str) -> bool:
+        return f"/ui/jobs/{shown.secret}" in admin.get("/ui/jobs", params={"text": text}).text
+
+    assert found("long meadow")
+    assert found("meadow-1")
+    assert not found("short meadow")
+    assert not found("hush-47")  # it is hidden, and not to be guessed either
+    assert f"/ui/jobs/{shown.secret}" in str(admin.get(f"/ui/jobs?text={shown.secret}").url)
+    assert "hush" not in admin.get("/ui/jobs").text
+
+
+def test_jobs_that_failed_alike_run_again_and_no_others(
+    server: Server, admin: httpx.Client, shown: Shown
+) -> None:
+    assert f'name="error" value="{BROKEN}"' in admin.get("/ui/failed").text
+    form = {"error": BROKEN, "token": token_of(admin)}
+    assert "2 jobs will run again" in admin.post("/ui/failed", data=form).text
+    states = [state_of(admin, job) for job in shown.broken]
+    assert states == ["ready", "ready", "failed"]
+    with log_in(server, TENANT) as tenant:
+        page = tenant.get("/ui/failed").text
+        assert "no paper" in page
+        assert "the printer" not in page
+        form = {"error": "no paper", "token": token_of(tenant)}
+        assert "2 jobs will run again" in tenant.post("/ui/failed", data=form).text
+
+
+def state_of(client: httpx.Client, job: str) -> str:
+    found = re.search(
+        r'<dt>state</dt><dd><span class="state (\w+)">', client.get(f"/ui/jobs/{job}").text
+    )
+    assert found is not None
+    return found[1]
 
 
 def test_keys_are_made_shown_once_and_revoked(server: Server, admin: httpx.Client) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -10,17 +13,26 @@ from starlette.responses import Response
 
 from windrow.errors import InvalidJob
 from windrow.queue.ids import is_id, made_at
-from windrow.queue.job import Job, JobState
+from windrow.queue.job import Job, JobError, JobState, Step
 from windrow.redaction import redact
 from windrow.services.explaining import explain
+from windrow.services.failing import count_errors, retry_error
 from windrow.services.listing import list_page
 from windrow.web.markdown import render_markdown
-from windrow.web.pages import Look
+from windrow.web.pages import Look, shown_payload
 
 PAGE: Final = 50
 MOST_ERRORS: Final = 100
-NEWEST_FAILED: Final = 20_000  # that are counted by error while somebody waits for the page
 _FILTERS: Final = ("queue", "kind", "state", "tenant", "group", "tag", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A line of what happened to a job."""
+
+    what: str
+    at: datetime | None
+    error: JobError | None = None
 
 
 async def show_list(look: Look) -> Response:
@@ -30,17 +42,24 @@ async def show_list(look: Look) -> Response:
         return look.back(f"/ui/jobs/{text}")
     wanted: dict[str, Any] = {name: query[name] for name in _FILTERS if name in query}
     if text:
-        wanted["unique"] = text
+        is_key = await look.jobs.list(unique=text, limit=1)
+        wanted |= {"unique": text} if is_key else {"text": text}
     page = await list_page(look.jobs, wanted, after=query.get("after"), limit=PAGE)
     more = {**query, "after": page.after} if page.after else None
     return look.render(
         "jobs.html",
         page=page,
+        # What is hidden of a payload is not found in it either.
+        jobs=[job for job in page.jobs if "text" not in wanted or _shows(job, text)],
         reached=made_at(page.after) if page.after else None,
         states=list(JobState),
         queues=[info.name for info in await look.queue.queues()] if not look.viewer.tenant else [],
         next=f"/ui/jobs?{urlencode(more)}" if more else None,
     )
+
+
+def _shows(job: Job, text: str) -> bool:
+    return text.lower() in shown_payload(job).lower()
 
 
 async def show_one(look: Look) -> Response:
@@ -49,7 +68,7 @@ async def show_one(look: Look) -> Response:
         "job.html",
         job=job,
         payload=redact(job.payload),
-        steps=await look.queue.steps(job.id),
+        history=_history(job, await look.queue.steps(job.id)),
         reasons=await explain(look.queue, job) if not look.viewer.tenant else [],
         document=_document(job),
     )
@@ -92,19 +111,31 @@ async def _edit(look: Look, id: str, payload: str, priority: str) -> Response:
 
 
 async def show_failed(look: Look) -> Response:
-    if look.viewer.tenant:
-        return look.back("/ui/jobs?state=failed")
-    errors = await look.queue.errors(limit=MOST_ERRORS, newest=NEWEST_FAILED)
-    return look.render("failed.html", errors=errors, newest=NEWEST_FAILED)
+    errors, newest = await count_errors(look.jobs, limit=MOST_ERRORS)
+    return look.render("failed.html", errors=errors, newest=newest)
 
 
 async def retry_failed(look: Look) -> Response:
     form = await look.form("write")
-    error = str(form.get("error", ""))
-    if not error:
+    if "error" not in form:
         raise InvalidJob("say which error's jobs are to run again")
-    count = await look.queue.retry_all(error=error, tenant=look.viewer.tenant)
+    count = await retry_error(look.jobs, str(form["error"]))
     return look.back("/ui/failed", f"{count} jobs will run again")
+
+
+def _history(job: Job, steps: Sequence[Step]) -> list[Moment]:
+    """What is known to have happened to a job, in its order."""
+    moments = [Moment("made", job.created_at)]
+    if job.run_at != job.created_at:
+        moments.append(Moment("due", job.run_at))
+    moments += [Moment("error", error.at, error=error) for error in job.errors]
+    moments += [Moment(f"step {step.name}", step.at) for step in steps]
+    if job.started_at is not None:
+        begun = "begun" if job.runs <= 1 else f"begun, run {job.runs}"
+        moments.append(Moment(begun, job.started_at))
+    if job.finished_at is not None:
+        moments.append(Moment("end", job.finished_at))
+    return sorted(moments, key=lambda one: one.at or job.created_at)
 
 
 def _document(job: Job) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -22,6 +23,10 @@ from windrow.web.pages import Look
 
 MOST_DOCUMENTS: Final = 100
 LONGEST_TEXT: Final = 50_000
+_MARKDOWN: Final = frozenset({"", "markdown", "html", "pdf", "office", "notebook"})
+_LINK: Final = re.compile(r"!?\[([^\]\n]{0,500})\]\([^)\s]{0,2000}\)")
+_HEADING: Final = re.compile(r"#{1,6} [^\n]*\n+(?=.)")
+_SIGNS: Final = re.compile(r"^ {0,3}(?:#{1,6}|>|[-*+]) +|\*\*|`", re.MULTILINE)
 
 
 async def show_add(look: Look) -> Response:
@@ -101,7 +106,7 @@ async def show_search(look: Look) -> Response:
         answer=answer,
         trouble=trouble,
         modes=MODES,
-        shown=[(one, _highlighted(one)) for one in answer.results] if answer else [],
+        shown=[(one, _highlighted(one), _words(one)) for one in answer.results] if answer else [],
     )
 
 
@@ -124,14 +129,37 @@ def _request(look: Look) -> SearchRequest:
 
 
 def _highlighted(one: Found) -> Markup:
-    """The snippet with what was looked for marked."""
-    parts, last = [], 0
+    """The snippet with what was looked for marked, and without the signs of Markdown around it."""
+    shown = _readable if _is_markdown(one.uri, one.language) else str
+    parts, last = [], _heading_end(one)
     for start, end in one.highlights:
-        parts.append(
-            Markup("{}<mark>{}</mark>").format(one.snippet[last:start], one.snippet[start:end])
-        )
+        before, found = one.snippet[last:start], one.snippet[start:end]
+        parts.append(Markup("{}<mark>{}</mark>").format(shown(before), found))
         last = end
-    return Markup("").join([*parts, Markup("{}").format(one.snippet[last:])])
+    return Markup("").join([*parts, Markup("{}").format(shown(one.snippet[last:]))])
+
+
+def _heading_end(one: Found) -> int:
+    """Where the text begins below a heading, which is shown above the snippet already."""
+    heading = _HEADING.match(one.snippet)
+    first = one.highlights[0][0] if one.highlights else len(one.snippet)
+    return heading.end() if heading and heading.end() <= first else 0
+
+
+def _is_markdown(uri: str, language: str) -> bool:
+    """Whether a text is Markdown, or was made so. What a web page says is the language of its
+    readers."""
+    return uri.startswith(("http://", "https://")) or language in _MARKDOWN
+
+
+def _readable(text: str) -> str:
+    return _SIGNS.sub("", _LINK.sub(r"\1", text))
+
+
+def _words(one: Found) -> list[str]:
+    """What of the question stands in the snippet, each once."""
+    found = (one.snippet[start:end].lower() for start, end in one.highlights)
+    return list(dict.fromkeys(found))
 
 
 async def show_sources(look: Look) -> Response:
@@ -162,6 +190,7 @@ async def change_source(look: Look) -> Response:
 async def show_document(look: Look) -> Response:
     id = look.request.path_params["id"]
     reading = await read_document(look.queue, id, tenant=look.viewer.tenant, length=LONGEST_TEXT)
-    is_code = bool(reading.document.language) and reading.document.language != "markdown"
-    text = None if is_code else render_markdown(reading.text)
+    document = reading.document
+    is_markdown = _is_markdown(document.uri, document.language)
+    text = render_markdown(reading.text) if is_markdown else None
     return look.render("document.html", reading=reading, text=text)

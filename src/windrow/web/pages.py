@@ -18,12 +18,15 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from windrow import __version__
 from windrow.api.errors import ApiError
 from windrow.errors import WindrowError
+from windrow.queue.job import Job
 from windrow.queue.queue import Queue
+from windrow.redaction import redact_json
 from windrow.services.keys import Role
 from windrow.services.tenant_queue import TenantQueue
 from windrow.web.sessions import Forbidden, NotLoggedIn, Sessions, Viewer
 
 STATIC: Final = Path(__file__).parent / "static"
+BRIEF: Final = 120  # characters of a payload in a list
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -152,6 +155,17 @@ def _json(value: Any) -> str:
     return text if len(text) <= 100_000 else text[:100_000] + "\n…"
 
 
+def shown_payload(job: Job) -> str:
+    """A payload as it may be shown, in one line."""
+    text = redact_json(job.payload_json)
+    return text if isinstance(text, str) else text.decode()
+
+
+def _brief(job: Job) -> str:
+    text = shown_payload(job)
+    return text if len(text) <= BRIEF else text[:BRIEF] + "…"
+
+
 def _make_environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("windrow.web"),
@@ -167,6 +181,7 @@ def _make_environment() -> Environment:
         "count": _count,
         "size": _size,
         "json": _json,
+        "brief": _brief,
     }
     return environment
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from windrow.errors import InvalidJob, JobNotFound
-from windrow.queue.job import JobState
+from windrow.pipelines.web.payloads import SCRAPE
+from windrow.queue.job import Job, JobState
 from windrow.queue.records import Group
 from windrow.services.web.crawls import Crawl, CrawlErrors, get_crawl, get_errors, retry_failed
-from windrow.services.web.pages import list_pages
 from windrow.web.pages import Look
+from windrow.web.tree import grow
 
 PAGE: Final = 50
-TREE_PAGES: Final = 1000  # from which the tree by path is made
+TREE_PAGES: Final = 1000  # the newest that ended, of which the tree by path is made
 
 
 async def show_list(look: Look) -> Response:
@@ -31,17 +32,32 @@ async def show_one(look: Look) -> Response:
     id = look.request.path_params["id"]
     group = await look.jobs.group(id)
     crawl, errors = await _crawl(look, id)
-    pages = await list_pages(look.queue, id, limit=TREE_PAGES) if crawl else []
+    ended: list[Job] = []
+    pages: list[Job] = []
+    if crawl:
+        # Without their documents, which `list` leaves out: a page may be long, and there are many.
+        ended = await _pages(look, id, [JobState.COMPLETED, JobState.FAILED], TREE_PAGES)
+        pages = await _pages(look, id, [JobState.COMPLETED], PAGE, after=look.query.get("after"))
     return look.render(
         "run.html",
         group=group,
         crawl=crawl,
         errors=errors,
-        pages=pages[-PAGE:],
-        tree=_tree([str(page.payload.get("url", "")) for page in pages]),
+        pages=[(page, _address(page)) for page in pages],
+        next=pages[-1].id if len(pages) == PAGE else None,
+        tree=grow((_address(page), page.id, page.state is JobState.FAILED) for page in ended),
+        is_whole=len(ended) < TREE_PAGES,
+        tree_pages=TREE_PAGES,
         members=await look.jobs.list(group=id, limit=PAGE) if not crawl else [],
         progress=_progress(group),
     )
+
+
+async def _pages(
+    look: Look, id: str, states: Sequence[JobState], limit: int, after: str | None = None
+) -> list[Job]:
+    """Pages of a crawl, the newest first."""
+    return await look.jobs.list(group=id, kind=SCRAPE, state=states, after=after, limit=limit)
 
 
 async def change_one(look: Look) -> Response:
@@ -90,11 +106,6 @@ def _progress(group: Group) -> dict[str, Any]:
     }
 
 
-def _tree(urls: list[str]) -> list[tuple[str, int]]:
-    """How many pages are under each first part of a path."""
-    parts: Counter[str] = Counter()
-    for url in urls:
-        # By hand: whoever enqueues a page by itself may have written anything there.
-        place, _, path = url.partition("://")[2].partition("/")
-        parts[f"{place}/{path.partition('/')[0]}"] += 1
-    return parts.most_common(30)
+def _address(page: Job) -> str:
+    """Whoever enqueues a page by itself may have written anything there."""
+    return str(page.payload.get("url", "")) if isinstance(page.payload, dict) else ""

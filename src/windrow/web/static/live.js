@@ -32,8 +32,10 @@ function put(page) {
 if (parts().length) {
   const events = new EventSource("/ui/events");
   events.addEventListener("change", refresh);
-  events.addEventListener("open", () => document.body.removeAttribute("data-away"));
-  events.addEventListener("error", () => document.body.setAttribute("data-away", ""));
+  const away = document.querySelector(".away");
+  // What happened in between was told to nobody.
+  events.addEventListener("open", () => { if (!away.hidden) refresh(); away.hidden = true; });
+  events.addEventListener("error", () => { away.hidden = false; });
   setInterval(() => { if (!document.hidden) refresh(); }, 10000);
 }
 

@@ -1,0 +1,75 @@
+"""Pages by their paths: what a crawl found, drawn as the folders of a site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+DEEPEST: Final = 12  # parts of a path; what is below stays together
+
+
+@dataclass(slots=True)
+class Branch:
+    """A part of a path. It may be a page itself (`job`) and have others below it."""
+
+    name: str
+    path: str
+    job: str | None = None
+    has_failed: bool = False
+    below: dict[str, Branch] = field(default_factory=dict)
+
+    @property
+    def branches(self) -> Sequence[Branch]:
+        return sorted(self.below.values(), key=lambda one: one.name)
+
+    @property
+    def pages(self) -> int:
+        """With those below it."""
+        return sum(one.job is not None for one in self._all())
+
+    @property
+    def failed(self) -> int:
+        return sum(one.has_failed for one in self._all())
+
+    def _all(self) -> Iterator[Branch]:
+        yield self
+        for one in self.below.values():
+            yield from one._all()
+
+
+def grow(pages: Iterable[tuple[str, str, bool]]) -> Sequence[Branch]:
+    """The sites that addresses are of, with their pages; each comes with its job and whether that
+    failed. Of a page that was fetched more than once the first counts."""
+    root = Branch("", "")
+    for url, job, has_failed in pages:
+        at = root
+        for name in _parts(url):
+            at = at.below.setdefault(name, Branch(name, at.path + name))
+        if at.job is None:
+            at.job, at.has_failed = job, has_failed
+    for one in root.branches:
+        _join(one)
+    return root.branches
+
+
+def _parts(url: str) -> Iterator[str]:
+    """`example.org`, `/docs`, `/guide`, `/one?page=2`. By hand: it may be no address at all."""
+    place, _, rest = url.partition("://")[2].partition("/")
+    yield place or "?"
+    path, mark, query = rest.partition("?")
+    names = [f"/{name}" for name in path.split("/", DEEPEST)] if rest else []
+    if names:
+        names[-1] += mark + query
+    yield from names
+
+
+def _join(branch: Branch) -> None:
+    """A part that is no page and leads to one other only is written with it."""
+    for one in branch.below.values():
+        _join(one)
+    while branch.job is None and len(branch.below) == 1:
+        [only] = branch.below.values()
+        branch.name += only.name
+        branch.path, branch.job, branch.has_failed = only.path, only.job, only.has_failed
+        branch.below = only.below
