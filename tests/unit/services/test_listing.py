@@ -28,6 +28,7 @@ async def test_pages_of_a_filter_leave_nothing_out(
     jobs: TenantQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "WINDOW", 7)
+    monkeypatch.setattr(listing, "PATIENCE_SECONDS", 3600.0)
     wanted = [job.id for job in await jobs.list(kind="rare")]
     first = await list_page(jobs, {"kind": "rare"}, after=None, limit=3)
     assert not first.is_cut_short
