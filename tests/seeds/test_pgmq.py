@@ -19,6 +19,8 @@ from tests.seeds.documents import Reading
 from tests.seeds.messages import create, let_it_run_out, read, rows_touched, send
 from tests.seeds.workers import run_worker
 from windrow.queue.job import JobState
+from windrow.queue.migrate import load_migrations
+from windrow.queue.postgres.rows import PACKAGE
 from windrow.queue.store import Store
 
 DIALECT = "pgmq"
@@ -381,6 +383,29 @@ async def test_a_listener_hears_when_a_delay_ends(db: Any, connect: Connect, sto
     await db.execute("SELECT pgmq.disable_notify_insert('Jobs')")
     await db.execute("SELECT pg_notify('pgmq.q_Jobs.INSERT', 'last')")
     assert await asyncio.wait_for(heard.get(), 20) == "pgmq.q_Jobs.INSERT"
+    assert heard.empty()
+
+
+async def test_a_listener_hears_what_windrow_enqueues_also_after_an_upgrade(
+    db: Any, connect: Connect, store: Store
+) -> None:
+    """P1: the schema was laid over a Windrow whose tally was one table."""
+    await create(db, "jobs")
+    await db.execute("SELECT pgmq.enable_notify_insert('jobs', 0)")
+    listener = await connect()
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    await listener.add_listener("pgmq.q_jobs.INSERT", lambda *told: heard.put_nowait(told[2]))
+    await add(store, queue="jobs")
+    await asyncio.wait_for(heard.get(), 20)
+    await db.execute("DROP FUNCTION windrow.next_event(text)")
+    await db.execute("DELETE FROM windrow.tally")
+    await db.execute("DROP TABLE windrow.tally_told")
+    await db.execute("INSERT INTO windrow.tally VALUES (1, 'jobs', 'ready')")
+    await asyncio.wait_for(heard.get(), 20)
+    [telling] = [one for one in load_migrations(PACKAGE) if one.version == 27]
+    await db.execute(telling.sql)
+    await add(store, queue="jobs")
+    await asyncio.wait_for(heard.get(), 20)
     assert heard.empty()
 
 

@@ -21,6 +21,7 @@ BEGIN
 END
 $$;
 DROP TRIGGER IF EXISTS pgmq_notify ON windrow.tally;
+DROP TRIGGER IF EXISTS pgmq_notify ON windrow.tally_told;
 DROP FUNCTION IF EXISTS public.pgmq_send(text, jsonb, integer);
 DROP FUNCTION IF EXISTS public.pgmq_send_batch(text, jsonb[], integer);
 DROP FUNCTION IF EXISTS public.pgmq_read(text, integer, integer);

@@ -12,8 +12,10 @@ from tests.builders import add, add_and_claim, add_many, claim, complete, row
 from tests.conftest import CopyDatabase
 from windrow.clock import Clock
 from windrow.queue.postgres import listening
+from windrow.queue.postgres.inserting import insert_plain
 from windrow.queue.postgres.listening import listening_address
 from windrow.queue.postgres.store import PostgresStore
+from windrow.queue.transactions import AsyncpgExecutor
 
 LONG = 20.0  # seconds; only a failing test waits for it
 
@@ -214,3 +216,26 @@ async def test_a_sleeper_that_comes_while_others_commit_looks_once_more(
         async with store.listen_for_work(None) as bell:
             assert await bell.wait(LONG)
     await committing.close()
+
+
+async def test_a_sleeper_that_comes_while_a_job_is_inserted_looks_once_more(
+    store: PostgresStore, overheard: Overheard, url: str
+) -> None:
+    """N8: the statement looks for sleepers itself, and is not seen before its commit."""
+    inserting = await asyncpg.connect(url)
+    async with inserting.transaction():
+        assert await insert_plain(AsyncpgExecutor(inserting), [row()], None)
+        async with store.listen_for_work(None) as bell:
+            assert await bell.wait(LONG)
+    assert await overheard.so_far() == []
+    await inserting.close()
+
+
+@pytest.mark.parametrize("jobs", [1, 2], ids=["one", "alike"])
+async def test_a_job_that_is_not_due_is_not_told(
+    store: PostgresStore, overheard: Overheard, jobs: int
+) -> None:
+    async with store.listen_for_work(None):
+        await store.insert_jobs([row(delay=600.0) for _ in range(jobs)])
+        await store.insert_jobs([row(queue="due") for _ in range(jobs)])
+    assert await overheard.so_far() == [("windrow_work", "due")]

@@ -1,6 +1,7 @@
 -- Notifications on the channel pgmq.q_<queue>.INSERT, for those who asked for them: when a message was
 -- sent, and also when a delay has ended or a message came back, as soon as somebody notices: a worker of
--- Windrow, or another reader. Noticed where Windrow notices it: in the tally.
+-- Windrow, or another reader. Noticed where Windrow notices it: in the tally, and in the part of it
+-- that has what Windrow itself enqueues.
 
 -- It runs for whoever commits, a tenant too, and tells nothing but that there is something: so it has the
 -- rights of its owner, like the triggers of Windrow that do the same.
@@ -33,6 +34,11 @@ END
 $$;
 DROP TRIGGER IF EXISTS pgmq_notify ON windrow.tally;
 CREATE CONSTRAINT TRIGGER pgmq_notify AFTER INSERT ON windrow.tally
+    DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.n > 0 AND NEW.state = 'ready')
+    EXECUTE FUNCTION pgmq.notify_queue_listeners();
+DROP TRIGGER IF EXISTS pgmq_notify ON windrow.tally_told;
+CREATE CONSTRAINT TRIGGER pgmq_notify AFTER INSERT ON windrow.tally_told
     DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.n > 0 AND NEW.state = 'ready')
     EXECUTE FUNCTION pgmq.notify_queue_listeners();

@@ -38,12 +38,13 @@ stored AS (
     SELECT id, payload, :headers::json, nullif(:tags::text[], '{}') FROM given
 ),
 tallied AS (
-    INSERT INTO windrow.tally (n, queue, state)
+    INSERT INTO windrow.tally_told (n, queue, state)
     SELECT cardinality(:ids), :queue, state FROM shared
 ),
 recorded AS (
-    INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, job_ids)
-    SELECT now, windrow.event_leaf(now), 'job.created', state, :queue, :kind, :tenant, :ids
+    INSERT INTO windrow.event (seq, at, leaf, type, state, queue, kind, tenant, job_ids)
+    SELECT windrow.next_event(CASE WHEN state <> 'scheduled' THEN :queue END), now,
+           windrow.event_leaf(now), 'job.created', state, :queue, :kind, :tenant, :ids
       FROM shared
 )
 SELECT ARRAY(SELECT seq FROM given) AS seqs, state, due_at AS run_at, now AS created_at

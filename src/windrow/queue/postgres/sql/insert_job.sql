@@ -30,13 +30,13 @@ stored AS (
     SELECT id, :payload::json, :headers::json, nullif(:tags::text[], '{}') FROM inserted
 ),
 tallied AS (
-    INSERT INTO windrow.tally (n, queue, state)
+    INSERT INTO windrow.tally_told (n, queue, state)
     SELECT 1, queue, state FROM inserted
 ),
 recorded AS (
-    INSERT INTO windrow.event (at, leaf, type, state, queue, kind, tenant, group_id, job_ids)
-    SELECT created_at, windrow.event_leaf(created_at), 'job.created', state, queue, kind, tenant,
-           group_id, ARRAY[id]
+    INSERT INTO windrow.event (seq, at, leaf, type, state, queue, kind, tenant, job_ids)
+    SELECT windrow.next_event(CASE WHEN state <> 'scheduled' THEN queue END), created_at,
+           windrow.event_leaf(created_at), 'job.created', state, queue, kind, tenant, ARRAY[id]
       FROM inserted
 )
 SELECT id, seq, queue, group_id, state, run_at, created_at FROM inserted
