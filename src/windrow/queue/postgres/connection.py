@@ -290,8 +290,10 @@ class _Use:
         self._is_behind_pooler = database._is_behind_pooler
 
     async def __aenter__(self) -> Connection:
-        with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
-            self._connection = await self._pool.acquire()
+        self._connection = self._pool.take()
+        if self._connection is None:
+            with wrapped_errors(), pooler_noticed(self._is_behind_pooler):
+                self._connection = await self._pool.acquire()
         return self._connection
 
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:

@@ -84,7 +84,12 @@ async def _insert_one(
     executor: Executor, row: JobRow, now: datetime | None
 ) -> list[Inserted] | None:
     found = await executor.fetch(sql("insert_job"), _to_values(row, now))
-    return [to_inserted(one, "inserted") for one in found] or None
+    return [
+        Inserted(
+            row.id, "inserted", one["seq"], JobState(one["state"]), one["run_at"], one["created_at"]
+        )
+        for one in found
+    ] or None
 
 
 def _to_values(row: JobRow, now: datetime | None) -> dict[str, Any]:
@@ -92,6 +97,8 @@ def _to_values(row: JobRow, now: datetime | None) -> dict[str, Any]:
         **msgspec.structs.asdict(row),
         "payload": bytes(row.payload).decode(),
         "headers": None if row.headers is None else bytes(row.headers).decode(),
+        "tags": row.tags or None,  # an empty array would have to be written, sent and read
+        "limits": row.limits or None,
         "now": now,
     }
 

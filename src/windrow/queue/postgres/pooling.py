@@ -25,10 +25,16 @@ class Pool:
         self._waiting = 0  # for a connection of asyncpg's
         self._is_closing = False
 
+    def take(self) -> Connection | None:
+        """A connection that is at hand, if the last one kept is still good."""
+        if self._kept and not _is_lost(self._kept[-1]):
+            return self._kept.pop()
+        return None
+
     async def acquire(self) -> Connection:
         while self._kept:
             connection = self._kept.pop()
-            if _is_good(connection):
+            if not _is_lost(connection):
                 return connection
             await self._pool.release(connection)
         self._waiting += 1
@@ -44,7 +50,7 @@ class Pool:
             self._waiting
             or self._is_closing
             or len(self._kept) >= MOST_KEPT
-            or not _is_good(connection)
+            or not _is_idle(connection)
         ):
             return False
         self._kept.append(connection)
@@ -65,8 +71,16 @@ class Pool:
         self._pool.terminate()
 
 
-def _is_good(connection: Connection) -> bool:
+def _is_lost(connection: Connection) -> bool:
     try:
-        return not connection.is_closed() and not connection.is_in_transaction()
-    except asyncpg.InterfaceError:  # it was lost, and asyncpg has taken it back by itself
+        return bool(connection.is_closed())
+    except asyncpg.InterfaceError:  # asyncpg has taken it back by itself
+        return True
+
+
+def _is_idle(connection: Connection) -> bool:
+    """Whether no transaction is open. One that is lost is found out when it is taken."""
+    try:
+        return not connection.is_in_transaction()
+    except asyncpg.InterfaceError:
         return False

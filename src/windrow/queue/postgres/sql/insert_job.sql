@@ -1,6 +1,7 @@
 -- Insert one new job that has no unique key and no group, as insert_jobs does. Nothing is
--- inserted if its queue is bounded. The parameters are the fields of a JobRow; :now or null.
--- Returns id, seq, queue, group_id, state, run_at, created_at.
+-- inserted if its queue is bounded. The parameters are the fields of a JobRow, :tags and :limits null
+-- if there are none; :now or null.
+-- Returns seq, state, run_at, created_at.
 -- Only Postgres has it: most jobs come one by one, and what insert_jobs needs for many (records out of
 -- JSON, a sort, a join, aggregates) takes longer than the insert itself, 270 µs instead of 180.
 WITH inserted AS (
@@ -23,7 +24,7 @@ WITH inserted AS (
                SELECT FROM windrow.queue AS bounded
                 WHERE bounded.max_depth IS NOT NULL AND bounded.name = :queue)
         ON CONFLICT DO NOTHING
-    RETURNING id, seq, queue, kind, tenant, group_id, state, run_at, created_at
+    RETURNING id, seq, queue, kind, tenant, state, run_at, created_at
 ),
 stored AS (
     INSERT INTO windrow.job_payload (id, payload, headers, tags)
@@ -39,4 +40,4 @@ recorded AS (
            windrow.event_leaf(created_at), 'job.created', state, queue, kind, tenant, ARRAY[id]
       FROM inserted
 )
-SELECT id, seq, queue, group_id, state, run_at, created_at FROM inserted
+SELECT seq, state, run_at, created_at FROM inserted
