@@ -78,6 +78,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     test: str = ""
     at: str = ""
     cores: int = 0
+    load: float | None = None  # of the whole machine in the minute before; more than `cores`: busy
 
 
 def record(
@@ -112,6 +113,7 @@ def record(
         test=os.environ.get("PYTEST_CURRENT_TEST", "").split("::")[0],
         at=datetime.now(UTC).strftime("%Y-%m-%d"),
         cores=os.cpu_count() or 0,
+        load=round(os.getloadavg()[0], 1),
     )
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder:
@@ -161,7 +163,15 @@ def _how_measured(figures: Sequence[Figures]) -> str:
     dates = sorted({one.at for one in figures})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     cores = " or ".join(map(str, sorted({one.cores for one in figures})))
-    return f"Measured {when}, on a machine with {cores} cores.\n"
+    loads = [one.load for one in figures if one.load is not None]
+    text = f"Measured {when}, on a machine with {cores} cores."
+    if loads:
+        text += (
+            f" Its load, by these tests and others, was {statistics.median(loads):.0f} in the median"
+            f" and at most {max(loads):.0f}: above the number of its cores, times are longer than "
+            "they need be."
+        )
+    return f"{text}\n"
 
 
 def _promises(figures: Sequence[Figures]) -> str:

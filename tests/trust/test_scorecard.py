@@ -73,6 +73,16 @@ def test_bad_input_is_counted_by_what_was_handed_in_and_taken(folder: Path) -> N
     )
 
 
+def test_the_page_says_how_busy_the_machine_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, load in enumerate((1.0, 3.0, 20.4)):
+        monkeypatch.setattr("os.getloadavg", lambda load=load: (load, 0.0, 0.0))
+        keep(fault=f"fault {number}")
+    text = scorecard.page(scorecard.read(folder))
+    assert "was 3 in the median and at most 20:" in text
+
+
 def test_a_later_run_takes_the_place_of_an_earlier_one(folder: Path) -> None:
     keep(lost=0)
     keep(lost=4)

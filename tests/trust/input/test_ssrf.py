@@ -232,6 +232,7 @@ def test_addresses_that_are_bent_are_taken_or_refused() -> None:
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(1800)
 def test_very_many_addresses_that_are_bent_are_taken_or_refused() -> None:
     seeds = range(10_000, 300_000)
     record_input("addresses that are bent", given=len(seeds), taken=check_bent_addresses(seeds))
