@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.cli.conftest import Read, Windrow
@@ -12,6 +13,8 @@ def test_forecast_move_verify_and_drop_u11(windrow: Windrow, read: Read, tmp_pat
     legacy = build(tmp_path / "old.db", "D", "others")
     place = ("migrate", "legacy", "--from", "old.db")
 
+    forecast = windrow(*place, "--dry-run", "--database", "sqlite:///new.db")  # without tables
+    assert (forecast.returncode, "would come" in forecast.stdout) == (0, True)
     assert windrow(*place, "--verify").returncode == 1
     assert "would come" in windrow(*place, "--dry-run").stdout
     assert windrow(*place, "--drop").returncode == 1
@@ -27,6 +30,17 @@ def test_forecast_move_verify_and_drop_u11(windrow: Windrow, read: Read, tmp_pat
     assert read(*place, "--drop")["is_dropped"]
     assert windrow(*place, "--verify").returncode == 2  # there is nothing to compare with
     assert legacy.exists()
+
+
+def test_bullmq_is_refused_with_the_way_to_go(
+    windrow: Windrow, tmp_path: Path, make_bullmq_url: Callable[[], str]
+) -> None:
+    build(tmp_path / "old.db", "D")
+    place = ("migrate", "legacy", "--from", "old.db", "--database", make_bullmq_url())
+    for words in ([], ["--dry-run"], ["--rollback"]):
+        refused = windrow(*place, *words)
+        assert refused.returncode == 1
+        assert "windrow db copy --to" in refused.stderr
 
 
 def test_rollback_says_what_stays_u11(windrow: Windrow, tmp_path: Path) -> None:
@@ -45,5 +59,7 @@ def test_what_cannot_be_read_is_one_sentence_u11(windrow: Windrow) -> None:
         assert refused.returncode == code
         assert refused.stderr.startswith("error: there is no file")
         assert "Traceback" not in refused.stderr
+    port = windrow("migrate", "celery", "--from", "redis://127.0.0.1:port/0", "--verify")
+    assert (port.returncode, "Traceback" in port.stderr) == (2, False)
     both = windrow("migrate", "legacy", "--from", "nowhere.db", "--verify", "--drop")
     assert both.returncode == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from tests.builders import UNKNOWN_ID, row, wish
 from windrow.errors import ConfigError, Unsupported, WindrowError
 from windrow.queue.bullmq.store import BullmqStore
 from windrow.queue.documents import SourceNote
+from windrow.queue.importing import ImportStore
 from windrow.queue.records import EventFilter, GroupRow, LimitRow, ScheduleRow
 from windrow.queue.store import Capabilities, Store
 
@@ -30,6 +31,7 @@ USES: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "events": lambda store: store.read_events(None, EventFilter(), span=10, limit=10),
     "documents": lambda store: store.put_sources([SourceNote(tenant=None, id="s")]),
     "dialects": lambda store: store.install_dialect("unified_queue"),
+    "imports": lambda store: cast(ImportStore, store).import_arrivals("elsewhere", []),
     "evicts": lambda store: store.evict_jobs(1),
     "transactional_insert": lambda store: store.insert_jobs([row()], tx=object()),
 }

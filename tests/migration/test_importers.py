@@ -6,7 +6,7 @@ import decimal
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,8 +20,10 @@ from rq.serializers import JSONSerializer
 
 from tests.conftest import MakeDatabase
 from tests.migration.test_legacy import jobs_of
+from windrow.errors import MigrationFailed
 from windrow.queue.job import JobState
 from windrow.services.migration.migrating import drop, migrate, roll_back, verify
+from windrow.services.migration.redis_origin import RedisOrigin
 
 
 @pytest.fixture
@@ -102,6 +104,29 @@ async def test_messages_of_celery_that_are_there_twice_or_broken_keep_no_other_f
     assert (await verify(store_url, url, system="celery")).is_good
 
 
+async def test_a_task_that_comes_after_the_verification_is_not_dropped(
+    store_url: str, old_redis: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, client = old_redis
+    app = celery.Celery(broker=url)
+    app.send_task("shop.mail", args=[7])
+    await migrate(store_url, url, system="celery")
+
+    async def drop_late(origin: RedisOrigin, tables: Sequence[str]) -> None:
+        app.send_task("shop.mail", args=[8])
+        await dropping(origin, tables)
+
+    dropping = RedisOrigin.drop
+    monkeypatch.setattr(RedisOrigin, "drop", drop_late)
+    with pytest.raises(MigrationFailed, match="migrate again"):
+        await drop(store_url, url, system="celery")
+    assert client.llen("celery") == 2
+    monkeypatch.undo()
+    await migrate(store_url, url, system="celery")
+    assert (await drop(store_url, url, system="celery")).is_good
+    assert client.llen("celery") == 0
+
+
 async def test_what_a_worker_of_celery_held_comes_too(
     store_url: str, old_redis: tuple[str, Any]
 ) -> None:
@@ -149,6 +174,9 @@ async def test_jobs_of_rq_wait_here_with_plain_arguments(
     assert (await verify(store_url, url, system="rq")).is_good
     assert (await roll_back(store_url, url, system="rq")).kept_count == 0
     assert await jobs_of(store_url) == []
+    await migrate(store_url, url, system="rq")
+    assert (await drop(store_url, url, system="rq")).is_good
+    assert client.keys("rq:job:*") == client.keys("rq:queue:*") == []
 
 
 async def test_failed_jobs_of_rq_come_with_their_error(

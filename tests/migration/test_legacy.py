@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -30,7 +31,7 @@ from windrow.services.migration.migrating import (
     roll_back,
     verify,
 )
-from windrow.services.migration.origins import Row
+from windrow.services.migration.origins import Row, SqliteOrigin
 
 
 async def jobs_of(url: str) -> list[Job]:
@@ -281,6 +282,46 @@ async def test_rollback_takes_away_what_has_not_begun_and_leaves_the_tables_as_t
     report = await roll_back(store_url, str(legacy))
     assert (report.removed, report.kept_count) == (2, 1)
     assert list(report.kept.values()) == ["it has begun, and is active"]
+
+
+async def test_old_tables_may_be_in_the_file_of_windrow_itself_u11(tmp_path: Path) -> None:
+    legacy = build(tmp_path / "one.db", "D")
+    url = f"sqlite:///{legacy}"
+    assert (await migrate(url, str(legacy), is_dry_run=True)).tables[
+        "ingestion_queue"
+    ].imported == 3
+    assert (await migrate(url, str(legacy))).tables["ingestion_queue"].imported == 3
+    assert (await roll_back(url, str(legacy))).removed == 3
+    await migrate(url, str(legacy))
+    assert (await drop(url, str(legacy))).is_good
+    assert len(await jobs_of(url)) == 3
+
+
+async def test_nothing_can_come_between_the_verification_and_the_drop_u11(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    legacy = build(tmp_path / "d.db", "D")
+    await migrate(store_url, str(legacy))
+
+    async def drop_late(origin: SqliteOrigin, tables: Sequence[str]) -> None:
+        with closing(sqlite3.connect(legacy, timeout=0)) as db, pytest.raises(sqlite3.Error):
+            db.execute("UPDATE ingestion_queue SET status = 'pending'")
+        await dropping(origin, tables)
+
+    dropping = SqliteOrigin.drop
+    monkeypatch.setattr(SqliteOrigin, "drop", drop_late)
+    assert (await drop(store_url, str(legacy))).is_good
+
+
+async def test_what_came_stays_if_the_tables_cannot_be_marked_u11(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(origin: SqliteOrigin, tables: Sequence[str], is_deprecated: bool) -> NoReturn:
+        raise MigrationFailed("read-only")
+
+    monkeypatch.setattr(SqliteOrigin, "mark", refuse)
+    report = await migrate(store_url, str(build(tmp_path / "d.db", "D")))
+    assert (report.is_over, report.unmarked) == (True, "read-only")
 
 
 async def test_what_came_is_done_by_a_worker_as_any_item_u11(

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import secrets
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import pgmq
@@ -15,7 +17,7 @@ import pytest
 from tests.conftest import MakeDatabase
 from tests.migration.test_legacy import jobs_of
 from windrow import Queue
-from windrow.errors import GroupNotFound
+from windrow.errors import GroupNotFound, MigrationFailed
 from windrow.queue.job import JobState
 from windrow.services.migration.migrating import (
     drop,
@@ -23,6 +25,7 @@ from windrow.services.migration.migrating import (
     roll_back,
     verify,
 )
+from windrow.services.migration.origins import PostgresOrigin
 
 GROUP = "11111111-1111-4111-8111-111111111111"
 ENDED = "22222222-2222-4222-8222-222222222222"
@@ -134,6 +137,50 @@ async def test_tables_of_three_other_documents_come_from_postgres(
     assert (await roll_back(store_url, url)).removed == 7
     assert await db.fetchval(comment) is None
     assert await jobs_of(store_url) == []
+
+
+async def test_comments_of_tables_are_kept_and_writers_wait_for_the_drop(
+    store_url: str, old: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, db = old
+    await db.execute(TABLES + "COMMENT ON TABLE crawl_jobs IS 'ours, isn''t it';")
+    comment = "SELECT obj_description('crawl_jobs'::regclass)"
+    for _ in range(2):
+        await migrate(store_url, url)
+        marked = await db.fetchval(comment)
+        assert (marked.count("Deprecated"), marked.splitlines()[1]) == (1, "ours, isn't it")
+    await roll_back(store_url, url)
+    assert await db.fetchval(comment) == "ours, isn't it"
+    await migrate(store_url, url)
+
+    async def drop_late(origin: PostgresOrigin, tables: Sequence[str]) -> None:
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await db.execute("SET lock_timeout = '1ms'; DELETE FROM crawl_jobs")
+        await dropping(origin, tables)
+
+    dropping = PostgresOrigin.drop
+    monkeypatch.setattr(PostgresOrigin, "drop", drop_late)
+    assert (await drop(store_url, url)).is_good
+    assert await db.fetchval("SELECT to_regclass('crawl_jobs')") is None
+
+
+async def test_who_may_not_read_the_tables_is_told_in_a_sentence(
+    store_url: str, old: tuple[str, Any]
+) -> None:
+    url, db = old
+    name = f"reader_{secrets.token_hex(4)}"
+    await db.execute(TABLES + f"CREATE ROLE {name} LOGIN PASSWORD 'x'")
+    parts = urlsplit(url)
+    theirs = parts._replace(netloc=f"{name}:x@{parts.netloc.rpartition('@')[2]}").geturl()
+    try:
+        with pytest.raises(MigrationFailed, match="permission denied"):
+            await migrate(store_url, theirs)
+        await db.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}")
+        report = await migrate(store_url, theirs)
+        assert "must be owner" in str(report.unmarked)
+        assert (await verify(store_url, theirs)).is_good
+    finally:
+        await db.execute(f"DROP OWNED BY {name}; DROP ROLE {name}")
 
 
 async def test_crawl_of_nuq_comes_whole_and_ends_here_n10(

@@ -134,6 +134,8 @@ def _show_report(report: MigrationReport, system: System, as_json: bool) -> None
                 print(f"{key}: {reason}")
         if any(table.spoilt for table in report.tables.values()):
             print("spoilt: failed jobs of the queue migrated; `windrow jobs list --queue migrated`")
+        if report.unmarked is not None:
+            print(f"the tables there are not marked as deprecated: {report.unmarked}")
         if not report.is_dry_run and report.is_over:
             print(f"now: windrow migrate {system} --from {report.origin} --verify")
     if not report.is_over:

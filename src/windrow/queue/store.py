@@ -158,6 +158,9 @@ class Capabilities:
         default=True,
     )
     dialects: bool = _means("other schemas over the same jobs", default=True)
+    imports: bool = _means(
+        "`windrow migrate`: work that other queues hold is taken in, once", default=True
+    )
     evicts: bool = _means("`max_disk_bytes`: the oldest go when there is no room", default=True)
     settable_clock: bool = _means("its time can be set, for tests", default=True)
 

@@ -84,6 +84,13 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         f"dialects are SQL over Windrow's tables: {_ELSEWHERE}",
         ("install_dialect", "remove_dialect"),
     ),
+    "imports": (
+        (
+            "work of other queues is not taken into BullMQ directly: use sqlite:///… or "
+            "postgresql://… for `windrow migrate`, and then `windrow db copy --to` this one"
+        ),
+        ("import_arrivals", "find_imported", "list_imported", "remove_imported"),
+    ),
     "evicts": (
         (
             "BullMQ's jobs are in the memory of Redis, which has no budget of ours: set retention, "

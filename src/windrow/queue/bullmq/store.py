@@ -98,6 +98,7 @@ class BullmqStore(Refusing):
         events=False,
         documents=False,
         dialects=False,
+        imports=False,
         evicts=False,
         settable_clock=False,
     )

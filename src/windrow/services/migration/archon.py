@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -43,6 +43,8 @@ _OVER: Final = ("completed", "cancelled")
 class JsonOrigin:
     """A file of JSON. It is never written to."""
 
+    errors: ClassVar[tuple[type[Exception], ...]] = ()  # it is read when it is opened
+
     def __init__(self, path: Path) -> None:
         self.name = f"json:{path.resolve()}"
         try:
@@ -60,6 +62,9 @@ class JsonOrigin:
 
     async def mark(self, tables: Sequence[str], is_deprecated: bool) -> None:
         """An export is nobody's table."""
+
+    async def hold(self, tables: Sequence[str]) -> None:
+        """It was read as a whole."""
 
     async def drop(self, tables: Sequence[str]) -> None:
         raise MigrationFailed("an export has no tables: remove the file by hand")

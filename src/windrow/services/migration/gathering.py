@@ -27,6 +27,14 @@ from windrow.services.migration.reports import MigrationReport, TableReport
 MESSAGES: Final = "messages"  # of the ingestion tables: what went wrong, by number
 
 
+def tables_of(found: Sequence[Table], system: System) -> list[str]:
+    """The names of the tables that a migration empties: those that are marked, and dropped."""
+    names = {table.name for table, _ in choose(found, system)}
+    if system == "legacy":
+        names |= {table.name for table in found if table.name == nuq.GROUPS}
+    return sorted(names)
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     table: str

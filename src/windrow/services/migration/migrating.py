@@ -7,15 +7,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
+from windrow.errors import MigrationFailed
 from windrow.queue.copying import CopiedJob, json_text
 from windrow.queue.importing import Arrival, ImportNote, ImportStore
 from windrow.queue.records import JobFilter
 from windrow.queue.store import open_store
 from windrow.redaction import redact_url
 from windrow.services.migration import nuq
-from windrow.services.migration.gathering import gather
+from windrow.services.migration.gathering import gather, tables_of
 from windrow.services.migration.origins import Origin
-from windrow.services.migration.readings import System, choose, open_origin
+from windrow.services.migration.readings import System, open_origin
 from windrow.services.migration.reports import (
     MOST_NAMED,
     MigrationReport,
@@ -36,19 +37,22 @@ async def migrate(
     with_finished: bool = False,
 ) -> MigrationReport:
     """Move what waits, what somebody was at, and what has failed; with `with_finished` all."""
-    async with _both(url, place, is_writing=not is_dry_run) as (store, origin):
+    async with _both(url, place, is_moving=True, is_dry_run=is_dry_run) as (store, origin):
         report = MigrationReport(place_name(place), redact_url(url), is_dry_run)
         noted = _noted(system, origin)
+        has_tables = bool(await store.schema_version())
         async for batch in gather(origin, report, system, with_finished=with_finished):
             counts = report.tables[batch.table]
             if is_dry_run:
-                await _forecast(store, noted, batch.arrivals, counts)
+                known = await _known(store, noted, batch.arrivals) if has_tables else 0
+                counts.known += known
+                counts.imported += len(batch.arrivals) - known
                 continue
             if batch.sources:
                 await store.put_sources(batch.sources)
             await _take_in(store, noted, batch.arrivals, counts)
         if not is_dry_run and report.is_over:
-            await origin.mark(sorted(report.tables), is_deprecated=True)
+            await _mark(origin, report)
         return report
 
 
@@ -56,7 +60,7 @@ async def verify(
     url: str, place: str, *, system: System = "legacy", with_finished: bool = False
 ) -> Verification:
     """Compare each row that should have come with what is noted of it, and with its job."""
-    async with _both(url, place, is_writing=False) as (store, origin):
+    async with _both(url, place) as (store, origin):
         return await _verify(store, origin, url, place, system, with_finished)
 
 
@@ -64,24 +68,27 @@ async def drop(
     url: str, place: str, *, system: System = "legacy", with_finished: bool = False
 ) -> Verification:
     """Drop the tables, if all of their work has come; else nothing is done."""
-    async with _both(url, place, is_writing=False) as (store, origin):
+    async with _both(url, place) as (store, origin):
+        names = tables_of(await origin.list_tables(), system)
+        if names:
+            await origin.hold(names)  # what comes there now would be dropped unseen
         found = await _verify(store, origin, url, place, system, with_finished)
         if found.is_good:
-            await origin.drop(sorted(found.rows))
+            await origin.drop(names)
         return found
 
 
 async def roll_back(url: str, place: str, *, system: System = "legacy") -> Rollback:
     """Remove the jobs that came from there and have not begun. The tables there are as they were,
     and are no longer called deprecated."""
-    async with _both(url, place, is_writing=False) as (store, origin):
+    async with _both(url, place) as (store, origin):
         report = Rollback(place_name(place), redact_url(url))
         after = ""
         while notes := await store.list_imported(_noted(system, origin), after, _PAGE):
             after = notes[-1].key
             await _remove(store, _noted(system, origin), notes, report)
         if not report.kept_count:
-            names = [table.name for table, _ in choose(await origin.list_tables(), system)]
+            names = tables_of(await origin.list_tables(), system)
             await origin.mark(names, is_deprecated=False)
         return report
 
@@ -97,20 +104,34 @@ def place_name(place: str) -> str:
 
 @asynccontextmanager
 async def _both(
-    url: str, place: str, *, is_writing: bool
+    url: str, place: str, *, is_moving: bool = False, is_dry_run: bool = False
 ) -> AsyncIterator[tuple[ImportStore, Origin]]:
     origin = await open_origin(place)
     try:
         store = cast(ImportStore, await open_store(url))
         try:
-            if is_writing:
+            if not store.capabilities.imports:
+                await store.import_arrivals(origin.name, [])  # which says why, and what to do
+            if is_moving and not is_dry_run:
                 await store.migrate()
-            await store.check_schema()
+            if not is_dry_run or await store.schema_version():
+                await store.check_schema()
             yield store, origin
         finally:
             await store.close()
+    except origin.errors as error:
+        raise MigrationFailed(f"{place_name(place)} cannot be read or written: {error}") from error
     finally:
         await origin.close()
+
+
+async def _mark(origin: Origin, report: MigrationReport) -> None:
+    """All has come by now, also if this cannot be done: whoever only reads there may not."""
+    expected: tuple[type[Exception], ...] = (MigrationFailed, *origin.errors)
+    try:
+        await origin.mark(sorted(report.tables), is_deprecated=True)
+    except expected as error:
+        report.unmarked = str(error)
 
 
 async def _take_in(
@@ -127,12 +148,8 @@ async def _take_in(
             counts.refused[key] = reason
 
 
-async def _forecast(
-    store: ImportStore, origin: str, arrivals: Sequence[Arrival], counts: TableReport
-) -> None:
-    known = await store.find_imported(origin, [one.key for one in arrivals])
-    counts.known += len(known)
-    counts.imported += len(arrivals) - len(known)
+async def _known(store: ImportStore, origin: str, arrivals: Sequence[Arrival]) -> int:
+    return len(await store.find_imported(origin, [one.key for one in arrivals]))
 
 
 async def _verify(

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, ClassVar, Final, Literal, Protocol, cast
 from urllib.parse import quote
 
 import asyncpg
@@ -33,6 +33,7 @@ class Table:
 
 class Origin(Protocol):
     name: str  # the same for every run, without a password
+    errors: ClassVar[tuple[type[Exception], ...]]  # what its driver raises when it cannot be read
 
     async def list_tables(self) -> list[Table]:
         """The tables that hold rows of their own; what Windrow's dialects show is none."""
@@ -46,7 +47,14 @@ class Origin(Protocol):
         """Say of tables that they are not to be used any more, or take that back."""
         ...
 
-    async def drop(self, tables: Sequence[str]) -> None: ...
+    async def hold(self, tables: Sequence[str]) -> None:
+        """Read the tables as they are now, and let nobody write to them until they are dropped or
+        this is closed."""
+        ...
+
+    async def drop(self, tables: Sequence[str]) -> None:
+        """Drop tables that are held."""
+        ...
 
     async def close(self) -> None: ...
 
@@ -60,27 +68,39 @@ async def open_database(place: str) -> Origin:
 
 
 class SqliteOrigin:
+    errors: ClassVar[tuple[type[Exception], ...]] = (sqlite3.Error,)
+
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise MigrationFailed(f"there is no file {path}")
         self.name = f"sqlite:{path.resolve()}"
         self._path = path
         try:
-            self._connection = sqlite3.connect(
-                f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False, timeout=10
-            )
-            self._connection.row_factory = sqlite3.Row
-            # Names and texts of old programs need not be UTF-8: nothing is lost over that.
-            self._connection.text_factory = lambda text: text.decode(errors="replace")
-            self._connection.execute("BEGIN")
+            self._connection = self._connect("ro")
             self._connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
         except sqlite3.DatabaseError as error:
             raise MigrationFailed(f"{path} cannot be read as a SQLite database: {error}") from error
+
+    def _connect(self, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"file:{quote(str(self._path))}?mode={mode}",
+            uri=True,
+            check_same_thread=False,
+            timeout=10,
+            isolation_level=None,
+        )
+        connection.row_factory = sqlite3.Row
+        # Names and texts of old programs need not be UTF-8: nothing is lost over that.
+        connection.text_factory = lambda text: text.decode(errors="replace")
+        return connection
 
     async def list_tables(self) -> list[Table]:
         return await asyncio.to_thread(self._list_tables)
 
     def _list_tables(self) -> list[Table]:
+        if not self._connection.in_transaction:
+            # Not before: Windrow's own tables may be in this file, and be made before it is read.
+            self._connection.execute("BEGIN")
         rows = self._connection.execute(
             "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
         )
@@ -119,14 +139,22 @@ class SqliteOrigin:
 
         await asyncio.to_thread(self._write, do)
 
-    async def drop(self, tables: Sequence[str]) -> None:
-        def do(connection: sqlite3.Connection) -> None:
-            connection.execute("PRAGMA foreign_keys = OFF")
-            for name in tables:
-                connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)}")
-            connection.execute(f"DROP TABLE IF EXISTS {MARK}")
+    async def hold(self, tables: Sequence[str]) -> None:
+        await asyncio.to_thread(self._hold)
 
-        await asyncio.to_thread(self._write, do)
+    def _hold(self) -> None:
+        self._connection.close()
+        self._connection = self._connect("rw")
+        self._connection.execute("PRAGMA foreign_keys = OFF")  # in any order
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    async def drop(self, tables: Sequence[str]) -> None:
+        await asyncio.to_thread(self._drop, tables)
+
+    def _drop(self, tables: Sequence[str]) -> None:
+        for name in [*tables, MARK]:
+            self._connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)}")
+        self._connection.execute("COMMIT")
 
     def _write(self, do: Any) -> None:
         self._connection.rollback()  # the snapshot that was read under
@@ -141,10 +169,17 @@ class SqliteOrigin:
 
 
 class PostgresOrigin:
+    errors: ClassVar[tuple[type[Exception], ...]] = (
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+        OSError,
+    )
+
     def __init__(self, name: str, connection: Any) -> None:
         self.name = name
         self._connection = connection
         self._snapshot: Any = None
+        self._cursors = 0
 
     @classmethod
     async def open(cls, url: str) -> PostgresOrigin:
@@ -152,11 +187,15 @@ class PostgresOrigin:
             connection = await asyncpg.connect(url, timeout=10)
         except (OSError, TimeoutError, ValueError, asyncpg.PostgresError) as error:
             raise MigrationFailed(f"{redact_url(url)} cannot be opened: {error}") from error
-        # The same name by whichever address it is reached, so that nothing is taken in twice.
-        identity = await connection.fetchval(
-            "SELECT format('postgres:%s/%s', (SELECT system_identifier FROM pg_control_system()),"
-            " current_database())"
-        )
+        try:
+            # The same by whichever address it is reached, so that nothing is taken in twice.
+            identity = await connection.fetchval(
+                "SELECT format('postgres:%s/%s',"
+                " (SELECT system_identifier FROM pg_control_system()), current_database())"
+            )
+        except asyncpg.PostgresError as error:
+            await connection.close()
+            raise MigrationFailed(f"{redact_url(url)} cannot be read: {error}") from error
         return cls(identity, connection)
 
     async def list_tables(self) -> list[Table]:
@@ -169,27 +208,41 @@ class PostgresOrigin:
         by = ", ".join(_quoted(name) for name in order if name in table.columns)
         text = f"SELECT * FROM {_quoted(table.name)}"  # noqa: S608 - a name cannot be bound
         text += f" ORDER BY {by}" if by else ""
-        cursor = await self._connection.cursor(text)
-        while rows := await cursor.fetch(BATCH):
+        self._cursors += 1
+        name = f"windrow_{self._cursors}"  # a new one each time: what is fetched has other columns
+        await self._connection.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {text}")
+        while rows := await self._connection.fetch(f"FETCH {BATCH} FROM {name}"):
             yield [dict(row) for row in rows]
+        await self._connection.execute(f"CLOSE {name}")  # or its table cannot be dropped
 
     async def mark(self, tables: Sequence[str], is_deprecated: bool) -> None:
+        """By a comment, before the one that a table has."""
         await self._end()
-        notice = "'" + NOTICE.replace("'", "''") + "'" if is_deprecated else "NULL"
-        await self._each(f"COMMENT ON TABLE {{}} IS {notice}", tables)
+        async with self._connection.transaction():
+            await self._connection.execute("SET LOCAL lock_timeout = '10s'")
+            for name in tables:
+                await self._comment(_quoted(name), is_deprecated)
+
+    async def _comment(self, table: str, is_deprecated: bool) -> None:
+        found = "SELECT obj_description($1::text::regclass, 'pg_class')"
+        own = (await self._connection.fetchval(found, table) or "").removeprefix(NOTICE).lstrip()
+        text = f"{NOTICE}\n{own}".rstrip() if is_deprecated else own
+        literal = await self._connection.fetchval("SELECT quote_literal($1::text)", text)
+        await self._connection.execute(f"COMMENT ON TABLE {table} IS {literal}")
+
+    async def hold(self, tables: Sequence[str]) -> None:
+        await self._end()
+        self._snapshot = self._connection.transaction()
+        await self._snapshot.start()
+        await self._connection.execute("SET LOCAL lock_timeout = '10s'")
+        names = ", ".join(_quoted(name) for name in tables)
+        await self._connection.execute(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
 
     async def drop(self, tables: Sequence[str]) -> None:
-        await self._end()
-        await self._each("DROP TABLE IF EXISTS {} CASCADE", tables)
-
-    async def _each(self, statement: str, tables: Sequence[str]) -> None:
-        try:
-            async with self._connection.transaction():
-                await self._connection.execute("SET LOCAL lock_timeout = '10s'")
-                for name in tables:
-                    await self._connection.execute(statement.format(_quoted(name)))
-        except asyncpg.PostgresError as error:
-            raise MigrationFailed(f"the tables cannot be changed: {error}") from error
+        for name in tables:
+            await self._connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)} CASCADE")
+        await self._snapshot.commit()
+        self._snapshot = None
 
     async def _begin(self) -> None:
         if self._snapshot is None:
@@ -207,7 +260,7 @@ class PostgresOrigin:
         await cast(Any, self._connection).close()
 
 
-NOTICE: Final = "Deprecated: its work is Windrow's. `windrow migrate legacy` moved it."
+NOTICE: Final = "Deprecated: its work is Windrow's. `windrow migrate` moved it."
 
 # Views are left out, among them those of the dialects; and where the dialect pgmq is installed its
 # tables hold no messages.

@@ -7,7 +7,7 @@ removes what was read.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -26,29 +26,43 @@ _SEPARATOR: Final = "\x06\x16"
 _PRIORITIES: Final = (0, 3, 6, 9)  # of each queue a list, the first one without the number
 # Sets of RQ: what their jobs are, and whether the score is a time.
 _RQ_SETS: Final = {"scheduled": True, "wip": False, "deferred": False, "failed": False}
+_RQ_PARTS: Final = (  # of a job, as RQ spells them
+    "rq:job:{}",
+    "rq:job:{}:dependents",
+    "rq:job::{}:dependencies",
+)
 
 
 class RedisOrigin:
+    errors: ClassVar[tuple[type[Exception], ...]] = (OSError,)  # and those of the driver
+    _changed: ClassVar[type[Exception]]
+
     def __init__(self, name: str, client: Any) -> None:
         self.name = name
         self._client = client
+        self._pipe: Any = None  # that drops what is held, if it has not changed
 
     @classmethod
     async def open(cls, url: str) -> RedisOrigin:
         try:
             from redis.asyncio import Redis
-            from redis.exceptions import RedisError
+            from redis.exceptions import RedisError, WatchError
         except ImportError as error:
             raise MissingExtra("bullmq") from error
-        client = Redis.from_url(url)
+        cls.errors = (RedisError, OSError)
+        cls._changed = WatchError
+        try:
+            parts = urlsplit(url)
+            name = f"redis:{parts.hostname}:{parts.port or 6379}/{parts.path.strip('/') or '0'}"
+            client = Redis.from_url(url)
+        except ValueError as error:
+            raise MigrationFailed(f"{redact_url(url)} cannot be opened: {error}") from error
         try:
             await client.ping()
         except (RedisError, OSError) as error:
             await client.aclose()
             raise MigrationFailed(f"{redact_url(url)} cannot be opened: {error}") from error
-        parts = urlsplit(url)
-        database = parts.path.strip("/") or "0"
-        return cls(f"redis:{parts.hostname}:{parts.port or 6379}/{database}", client)
+        return cls(name, client)
 
     async def list_tables(self) -> list[Table]:
         names = [CELERY + queue for queue in await self._celery_queues()]
@@ -127,25 +141,42 @@ class RedisOrigin:
     async def mark(self, tables: Sequence[str], is_deprecated: bool) -> None:
         """Lists have no place to say it."""
 
-    async def drop(self, tables: Sequence[str]) -> None:
-        for name in tables:
-            if name == UNACKED:
-                await self._client.delete("unacked", "unacked_index")
-            elif name.startswith(CELERY):
-                queue = name.removeprefix(CELERY)
-                others = (f"{queue}{_SEPARATOR}{one}" for one in _PRIORITIES[1:])
-                await self._client.delete(queue, *others)
-            else:
-                await self._drop_rq(name)
+    async def hold(self, tables: Sequence[str]) -> None:
+        """Nobody can be kept from writing; but if somebody does, nothing is dropped."""
+        self._pipe = self._client.pipeline(transaction=True)
+        await self._pipe.watch(*(key for name in tables for key in _keys(name)))
 
-    async def _drop_rq(self, name: str) -> None:
-        async for rows in self._read_rq(name):
-            await self._client.delete(*(f"rq:job:{row['id']}" for row in rows))
-        kind, _, queue = name.removeprefix(RQ).partition("/")
-        await self._client.delete(f"rq:{kind}:{queue}")
+    async def drop(self, tables: Sequence[str]) -> None:
+        gone = [key for name in tables for key in _keys(name)]
+        for name in tables:
+            if not name.startswith(CELERY):
+                async for rows in self._read_rq(name):
+                    gone += [part.format(row["id"]) for row in rows for part in _RQ_PARTS]
+        self._pipe.multi()
+        for start in range(0, len(gone), BATCH):
+            self._pipe.delete(*gone[start : start + BATCH])
+        try:
+            await self._pipe.execute()
+        except self._changed as error:
+            raise MigrationFailed(
+                "something came there meanwhile, and nothing is dropped: migrate again"
+            ) from error
 
     async def close(self) -> None:
+        if self._pipe is not None:
+            await self._pipe.reset()
         await self._client.aclose()
+
+
+def _keys(table: str) -> list[str]:
+    """Where in Redis it is."""
+    if table == UNACKED:
+        return ["unacked", "unacked_index"]
+    if table.startswith(CELERY):
+        queue = table.removeprefix(CELERY)
+        return [queue, *(f"{queue}{_SEPARATOR}{one}" for one in _PRIORITIES[1:])]
+    kind, _, queue = table.removeprefix(RQ).partition("/")
+    return [f"rq:{kind}:{queue}"]
 
 
 def _message(text: bytes, queue: str) -> Row:

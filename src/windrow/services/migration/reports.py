@@ -26,6 +26,7 @@ class MigrationReport:
     target: str
     is_dry_run: bool
     tables: dict[str, TableReport] = field(default_factory=dict)
+    unmarked: str | None = None  # why the tables could not be marked as deprecated
 
     @property
     def is_over(self) -> bool:
