@@ -166,10 +166,10 @@ def _how_measured(figures: Sequence[Figures]) -> str:
     loads = [one.load for one in figures if one.load is not None]
     text = f"Measured {when}, on a machine with {cores} cores."
     if loads:
+        usual, most = statistics.median(loads), max(loads)
         text += (
-            f" Its load, by these tests and others, was {statistics.median(loads):.0f} in the median"
-            f" and at most {max(loads):.0f}: above the number of its cores, times are longer than "
-            "they need be."
+            f" Its load, by these tests and others, was {usual:.0f} in the median and at most "
+            f"{most:.0f}: above the number of its cores, times are longer than they need be."
         )
     return f"{text}\n"
 
