@@ -81,7 +81,7 @@ def knowledge_goals() -> list[Goal]:
         return lambda results: spread(results, knowledge.EDGE, measure)
 
     return [
-        Goal("files ingested/s, 2 KiB, two processes", 500, found("files_per_second")),
+        Goal("files ingested/s, 2 KiB, two cores", 500, found("files_per_second")),
         Goal("hybrid search in the process, p50 ms", None, found("search_p50_ms"), most=3),
         Goal("hybrid search through the owner, p50 ms", None, found("owner_p50_ms"), most=8),
         Goal("second scan of 20,000 files, s", None, found("rescan_seconds"), most=5),

@@ -2,12 +2,13 @@
 
     .venv/bin/python -m bench.knowledge [--files 20000] [--chunks 500000] [--home edge]
 
-A tree of files of 2 KiB on average is made here, the same in every run. Two processes take it in,
-as `windrow worker` does: one scans and reads files, the other owns the index and cuts, embeds and
-writes; with the local model, once on SQLite with the embedded index and once on Postgres with
-pgvector. Half way, when there are about 50,000 chunks, questions are asked in the process that owns
-the index and, from another connection, through its socket. At the end the unchanged tree is scanned
-again. `--chunks` measures searches alone in an embedded index of so many.
+A tree of files of 2 KiB on average is made here, the same in every run. Two workers take it in, as
+`windrow worker` does: one scans and reads files, the other writes the index, and the owner of an
+embedded one has a process for cutting and embedding; with the local model, once on SQLite with the
+embedded index and once on Postgres with pgvector. Half way, when there are about 50,000 chunks,
+questions are asked in the process that owns the index and, from another connection, through its
+socket. At the end the unchanged tree is scanned again. `--chunks` measures searches alone in an
+embedded index of so many.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ WORDS_OF_A_FILE: Final = 290  # 2 KiB
 PAUSE_SECONDS: Final = 0.02  # between looks whether all jobs have ended
 EDGE, PGVECTOR, ALONE = "embedded index, SQLite", "pgvector, Postgres", "embedded index alone"
 SETTINGS: Final = {
-    EDGE: "two processes: one reads files, one owns the index; local model",
+    EDGE: "two workers: one reads files, one owns the index and has one that embeds; local model",
     PGVECTOR: "two processes: one reads files, one writes the index; local model",
     ALONE: "written without jobs, asked without documents",
 }

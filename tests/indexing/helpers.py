@@ -47,10 +47,15 @@ class Piece:
         return f"{title}\n{self.text}"
 
 
-def cut(text: str, language: str) -> list[Piece]:
+async def cut(texts: Sequence[tuple[str, str]]) -> list[list[Piece]]:
     """A chunk for each paragraph."""
-    found = re.finditer(r"[^\n]+", text)
-    return [Piece(n, m.start(), m.end(), m[0], ("Top",)) for n, m in enumerate(found)]
+    return [
+        [
+            Piece(n, m.start(), m.end(), m[0], ("Top",))
+            for n, m in enumerate(re.finditer(r"[^\n]+", text))
+        ]
+        for text, _ in texts
+    ]
 
 
 @dataclass(frozen=True)

@@ -211,9 +211,10 @@ def payload_of(point: Point) -> dict[str, Any]:
 
 
 def lean_payload_of(point: Point) -> dict[str, Any]:
-    """The same without empty lists and times, which `hit_of` does not miss."""
+    """The same without empty lists and times, which `hit_of` does not miss, and with a text in the
+    place of a list of one: the embedded engine takes half as long for it, and finds it as well."""
     return {
-        name: value
+        name: value[0] if type(value) is list and len(value) == 1 else value
         for name, value in payload_of(point).items()
         if value != [] and value is not None
     }
@@ -240,7 +241,7 @@ def hit_of(id: str, score: float, ranks: Mapping[str, int], payload: Mapping[str
         score=score,
         ranks=ranks,
         text=payload["text"],
-        headings=tuple(payload.get("headings", ())),
+        headings=_texts(payload.get("headings", ())),
         start=payload["start"],
         end=payload["end"],
         labels=Labels(
@@ -248,13 +249,17 @@ def hit_of(id: str, score: float, ranks: Mapping[str, int], payload: Mapping[str
             source=payload["source"],
             uri=payload["uri"],
             tenant=payload["tenant"],
-            branches=tuple(payload.get("branches", ())),
+            branches=_texts(payload.get("branches", ())),
             language=payload["language"],
-            tags=tuple(payload.get("tags", ())),
+            tags=_texts(payload.get("tags", ())),
             date=payload.get("date"),
             title=payload["title"],
         ),
     )
+
+
+def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _with(hit: Hit, score: float, ranks: Mapping[str, int]) -> Hit:

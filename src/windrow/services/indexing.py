@@ -27,6 +27,7 @@ from windrow.search.searcher import Searcher
 from windrow.settings import Settings, data_folder
 
 if TYPE_CHECKING:
+    from windrow.index.aside import Aside
     from windrow.index.embed import Embedder
 
 Home = Literal["edge", "qdrant", "pgvector"]
@@ -98,34 +99,49 @@ def owning(folder: Path) -> Iterator[bool]:
 
 
 class Embedders:
-    """Embedders by their models: the one of the settings, and the local one, opened when needed."""
+    """Embedders by their models: the one of the settings, and the local one, opened when needed.
+    Where much is embedded, the local one does it `aside`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, aside: Aside | None = None) -> None:
         self._settings = settings
+        self._aside = aside
         self._opened: list[Embedder] = []
         self._opening = asyncio.Lock()
 
     async def find(self, model: str | None) -> Embedder | None:
         async with self._opening:
             if not self._opened:
-                from windrow.index.embed import open_embedder
-
-                self._opened.append(await open_embedder(self._settings))
+                self._opened.append(await self._configured())
             if model is None:
                 return self._opened[0]
             for one in self._opened:
                 if one.model == model:
                     return one
-            return await self._local(model)
+            return self._local(model)
 
-    async def _local(self, model: str) -> Embedder | None:
+    async def _configured(self) -> Embedder:
+        from windrow.index.embed import open_embedder
+
+        return self._aside_if_local(await open_embedder(self._settings))
+
+    def _local(self, model: str) -> Embedder | None:
         from windrow.index.embed.local import local_embedder
 
-        local = local_embedder()
+        local = self._aside_if_local(local_embedder())
         if local.model != model:
             return None
         self._opened.append(local)
         return local
+
+    def _aside_if_local(self, embedder: Embedder) -> Embedder:
+        if self._aside is None:
+            return embedder
+        from windrow.index.aside import AsideEmbedder
+        from windrow.index.embed.local import LocalEmbedder
+
+        if isinstance(embedder, LocalEmbedder):
+            return AsideEmbedder(embedder, self._aside)
+        return embedder
 
     async def close(self) -> None:
         for one in self._opened:

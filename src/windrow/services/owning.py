@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from windrow.errors import SearchError, StoreError, WindrowError
+from windrow.index.aside import MUCH, Aside
 from windrow.index.home import Index
 from windrow.pipelines.index.building import begin_build, rebuild
 from windrow.pipelines.index.context import Indexing, space_of
@@ -28,7 +29,6 @@ from windrow.search.request import SearchRequest
 from windrow.search.searcher import Searcher
 from windrow.services.indexing import (
     Embedders,
-    cut,
     find_home,
     index_folder,
     make_searcher,
@@ -74,9 +74,12 @@ async def _serving(
     settings: Settings, queue: Queue, index: Index, listens: Path | None
 ) -> AsyncIterator[Indexing]:
     """What the owner does besides its jobs: it answers, and sees to what is to be done."""
-    embedders = Embedders(settings)
-    indexing = Indexing(queue, index, embedders.find, cut)
+    # Only the owner of an embedded index has nobody beside it to write.
+    aside = Aside(MUCH if listens is not None else None)
+    embedders = Embedders(settings, aside)
+    indexing = Indexing(queue, index, embedders.find, aside.cut)
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(aside.close)
         stack.push_async_callback(embedders.close)
         await check_index(indexing)
         if listens is not None:

@@ -1,8 +1,9 @@
-"""Handlers that keep a processor busy, in processes of their own. To stop one its process is
-killed, for good; the next call gets a new one.
+"""Handlers that keep a processor busy, in processes of their own, and other functions that do. To
+stop one its process is killed, for good; the next call gets a new one.
 
-A child imports the handler by its module and name, so it must be defined at the top of a module.
-It answers with a value or an error; until then it may ask the parent to keep steps and progress.
+A child imports what it is to call by its module and name, so that must be defined at the top of a
+module. It answers with a value or an error; until then a handler may ask the parent to keep steps
+and progress.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import pickle
 import signal
 import traceback
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -43,6 +44,14 @@ class Request:
     name: str
     jobs: tuple[Job, ...]
     is_batch: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function that is no handler."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,19 @@ class Child:
             tuple(_unbound(job) for job in jobs),
             handler.is_batch,
         )
+        return await self._answer_to(request, jobs)
+
+    async def run(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a function there. Raises what it raises, and ProcessDied."""
+        value: T = await self._answer_to(Call(function, args))
+        return value
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join(JOIN_SECONDS)
+        self._connection.close()
+
+    async def _answer_to(self, request: Request | Call, jobs: Sequence[Job] = ()) -> Any:
         loop = asyncio.get_running_loop()
         self.is_asked = True
         is_value, answer = await loop.run_in_executor(
@@ -137,24 +159,28 @@ class Child:
             return answer
         raise answer
 
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.join(JOIN_SECONDS)
-        self._connection.close()
-
-    def _ask(self, request: Request, helper: Helper) -> tuple[bool, Any]:
-        self._connection.send(request)
+    def _ask(self, request: Request | Call, helper: Helper) -> tuple[bool, Any]:
+        self._send(request)
         while isinstance(answer := self._receive(), Wish):
-            self._connection.send(helper.help(answer))
+            self._send(helper.help(answer))
         is_value, value = answer
         return is_value, value
+
+    def _send(self, message: Any) -> None:
+        try:
+            self._connection.send(message)
+        except OSError as error:
+            raise self._died() from error
 
     def _receive(self) -> Any:
         try:
             return self._connection.recv()
         except (EOFError, OSError) as error:
-            self._process.join(JOIN_SECONDS)
-            raise ProcessDied(self._process.exitcode) from error
+            raise self._died() from error
+
+    def _died(self) -> ProcessDied:
+        self._process.join(JOIN_SECONDS)
+        return ProcessDied(self._process.exitcode)
 
 
 def serve(connection: Connection) -> None:
@@ -169,8 +195,10 @@ def serve(connection: Connection) -> None:
         connection.send(_answer(request, connection))
 
 
-def _answer(request: Request, connection: Connection) -> tuple[bool, Any]:
+def _answer(request: Request | Call, connection: Connection) -> tuple[bool, Any]:
     try:
+        if isinstance(request, Call):
+            return True, request.function(*request.args)
         value = _call(request, connection)
         pickle.dumps(value)
         return True, value

@@ -46,8 +46,8 @@ class Chunk(Protocol):
     def in_context(self, title: str = "") -> str: ...
 
 
-# A text and its language become chunks; takes time.
-Cut = Callable[[str, str], Sequence[Chunk]]
+# Texts, each with its language, become chunks.
+Cut = Callable[[Sequence[tuple[str, str]]], Awaitable[Sequence[Sequence[Chunk]]]]
 # The embedder of a model; None: the one that new collections get. None if it cannot be had.
 FindEmbedder = Callable[[str | None], Awaitable[Embedder | None]]
 

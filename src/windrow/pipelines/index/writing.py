@@ -10,7 +10,6 @@ is done again.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -141,7 +140,7 @@ async def _write_space(
     new = [one for one in contents if one.info.space not in there]
     await indexing.index.relabel(space, {one.info.id: one.labels for one in written})
     timings.ended("label")
-    await asyncio.to_thread(_cut, new, indexing.cut)
+    await _cut(new, indexing.cut)
     timings.ended("chunk")
     points = [(one, part) for one in new for part in one.chunks or ()]
     for start in range(0, len(points), WRITE_AT_ONCE):
@@ -177,10 +176,11 @@ async def _points(
     return points
 
 
-def _cut(contents: Iterable[Content], cut: Cut) -> None:
-    for one in contents:
-        if one.chunks is None:
-            one.chunks = cut(one.info.text, language_of(one.documents[0]))
+async def _cut(contents: Sequence[Content], cut: Cut) -> None:
+    whole = [one for one in contents if one.chunks is None]
+    texts = [(one.info.text, language_of(one.documents[0])) for one in whole]
+    for one, chunks in zip(whole, await cut(texts), strict=True):
+        one.chunks = chunks
 
 
 def language_of(document: DocumentInfo) -> str:

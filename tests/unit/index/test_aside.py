@@ -1,0 +1,84 @@
+"""Cutting and embedding in a process of its own, which does what is done here."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from multiprocessing import active_children
+
+import numpy as np
+import pytest
+
+from windrow.index.aside import LITTLE, MUCH, Aside, AsideEmbedder
+from windrow.index.chunk import chunk
+from windrow.index.embed.local import local_embedder
+
+TEXTS = [
+    ("# Pots\n\n" + "They are round.\n\n" * 1000, "markdown"),
+    ("def pot(size):\n    return size\n\n\n" * 500, "python"),
+    ("\ud800 and pöts " * 100, "text"),
+]
+CHUNKS = [chunk(text, language=language) for text, language in TEXTS]
+WORDS = [piece.text for pieces in CHUNKS for piece in pieces]
+
+
+@pytest.fixture
+async def aside(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Aside]:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    aside = Aside(much=0)
+    yield aside
+    await aside.close()
+
+
+async def test_texts_are_cut_and_embedded_elsewhere_as_they_are_here(aside: Aside) -> None:
+    embedder = AsideEmbedder(local_embedder(), aside)
+
+    assert await aside.cut(TEXTS) == CHUNKS
+    assert np.array_equal(await embedder.embed(WORDS), local_embedder().embed_now(WORDS))
+    assert len(active_children()) == 1
+    assert (embedder.model, embedder.dimension) == (local_embedder().model, 256)
+
+
+async def test_questions_and_what_is_little_are_done_here(aside: Aside) -> None:
+    embedder = AsideEmbedder(local_embedder(), aside)
+
+    assert len(await embedder.embed(WORDS, query=True)) == len(WORDS)
+    assert await aside.cut([("a pot " * (LITTLE // 6), "text")])
+    assert active_children() == []
+
+
+@pytest.mark.parametrize(("much", "cores"), [(MUCH, 2), (None, 2), (0, 1)])
+async def test_no_process_is_begun_before_there_was_much_to_do_or_where_it_would_not_help(
+    monkeypatch: pytest.MonkeyPatch, much: int | None, cores: int
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    aside = Aside(much)
+
+    assert await aside.cut(TEXTS) == CHUNKS
+    assert sum(len(text) for text, _ in TEXTS) < MUCH
+    assert active_children() == []
+    await aside.close()
+
+
+async def test_what_a_killed_process_has_not_answered_is_done_here_and_another_follows(
+    aside: Aside,
+) -> None:
+    await aside.cut(TEXTS)
+    [killed] = active_children()
+    assert killed.pid is not None
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.join()
+
+    assert await aside.cut(TEXTS) == CHUNKS
+    assert active_children() == []
+    assert await aside.cut(TEXTS) == CHUNKS
+    assert len(active_children()) == 1
+
+
+async def test_process_ends_with_its_owner(aside: Aside) -> None:
+    await aside.cut(TEXTS)
+
+    await aside.close()
+
+    assert active_children() == []
