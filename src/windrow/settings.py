@@ -89,6 +89,13 @@ class Settings:
     embed_dimension: int = _setting(
         0, "How long the vectors of that model are to be; 0: as long as it makes them"
     )
+    rerank_url: str = _setting(
+        "",
+        "Who puts what was found in a better order, for searches that ask for it: an endpoint with "
+        "/rerank, https://api.example.com/v1; empty: nobody",
+    )
+    rerank_key: str = _setting("", "The key for that endpoint", is_secret=True)
+    rerank_model: str = _setting("", "The name of the model there")
     qdrant_url: str = _setting(
         "",
         "A Qdrant server to keep the index in; empty: the database if it is a Postgres with the "

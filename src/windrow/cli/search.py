@@ -59,6 +59,9 @@ def search(
     per_document: Annotated[
         int, typer.Option(min=1, help="Places of one document that are shown.")
     ] = 1,
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Put what was found in order by WINDROW_RERANK_URL.")
+    ] = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -84,6 +87,7 @@ def search(
         since=_moment(since, "--since"),
         until=_moment(until, "--until"),
         per_document=per_document,
+        rerank=rerank,
     )
     answer = run(search_for(settings, request))
     if as_json:

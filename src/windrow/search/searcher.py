@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+from windrow.errors import ProviderError, RateLimited
 from windrow.index.home import Hit, Index, Mode, Query, Space
 from windrow.search.request import Found, SearchAnswer, SearchRequest
 from windrow.search.snippets import snippet
@@ -22,6 +23,7 @@ MORE: Final = 3  # times as many as are wanted are asked for
 MOST_ASKED: Final = 3_000
 RERANKED: Final = 5  # times as many are looked at when they are put in another order
 NO_MODEL: Final = "The model of the collection is not configured: only words were looked for"
+NO_RERANKER: Final = "There is no reranker (rerank_url): results are in the order of the index"
 
 
 class Document(Protocol):
@@ -72,7 +74,8 @@ class Place(Protocol):
 FindPlaces = Callable[[str | None, tuple[str, ...]], Awaitable[Sequence[Place]]]
 FindNamed = Callable[[Sequence[str], str | None], Awaitable[Sequence[Document]]]
 FindEmbedder = Callable[[str], Awaitable[Embedder | None]]
-# Takes a question and what was found, and gives it back in a better order.
+# Takes a question and what was found, and gives it back in a better order. What it raises for a
+# reranker that is away is ProviderError or RateLimited.
 Rerank = Callable[[str, Sequence[Found]], Awaitable[Sequence[Found]]]
 
 
@@ -106,15 +109,26 @@ class Searcher:
             if mode is not None:
                 found += await self._search(request, place, mode, vector, wanted)
         found.sort(key=lambda one: -one.score)
-        if reranks and self._rerank is not None:
-            found = list(await self._rerank(request.query, found[:wanted]))
+        is_reranked = False
+        if request.rerank:
+            try:
+                found, is_reranked = await self._reranked(request.query, found[:wanted])
+                warning = warning if is_reranked else NO_RERANKER
+            except (ProviderError, RateLimited) as error:
+                warning = f"Results are in the order of the index: {error}"
         return SearchAnswer(
             results=tuple(found[: request.limit]),
             mode=request.mode,
             seconds=time.perf_counter() - began,
-            is_reranked=reranks,
+            is_reranked=is_reranked,
             warning=warning,
         )
+
+    async def _reranked(self, query: str, found: list[Found]) -> tuple[list[Found], bool]:
+        """In a better order, if there is somebody who knows one."""
+        if self._rerank is None:
+            return found, False
+        return list(await self._rerank(query, found)), True
 
     async def _vector(
         self, request: SearchRequest, place: Place

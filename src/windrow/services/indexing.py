@@ -12,8 +12,8 @@ import fcntl
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -23,7 +23,7 @@ from windrow.index.home import Index, Space
 from windrow.pipelines.index.context import Chunk, space_of
 from windrow.queue.bullmq.location import tables_url
 from windrow.queue.queue import Queue
-from windrow.search.searcher import Searcher
+from windrow.search.searcher import Rerank, Searcher
 from windrow.settings import Settings, data_folder
 
 if TYPE_CHECKING:
@@ -163,7 +163,9 @@ def cut(text: str, language: str) -> Sequence[Chunk]:
     return chunk(text, language=language)
 
 
-def make_searcher(queue: Queue, index: Index, embedders: Embedders) -> Searcher:
+def make_searcher(
+    queue: Queue, index: Index, embedders: Embedders, rerank: Rerank | None = None
+) -> Searcher:
     async def find_places(tenant: str | None, names: tuple[str, ...]) -> Sequence[SearchedSpace]:
         found = await queue.store.list_collections(tenant)
         wanted = [one for one in found if not names or one.name in names]
@@ -176,7 +178,19 @@ def make_searcher(queue: Queue, index: Index, embedders: Embedders) -> Searcher:
             places[space.name] = SearchedSpace(space, one.embedder, is_whole)
         return list(places.values())
 
-    return Searcher(index, find_places, queue.store.find_named, embedders.find)
+    return Searcher(index, find_places, queue.store.find_named, embedders.find, rerank)
+
+
+@asynccontextmanager
+async def open_rerank(settings: Settings) -> AsyncIterator[Rerank | None]:
+    """Who puts results in another order, if the settings name somebody."""
+    if not settings.rerank_url:
+        yield None
+        return
+    from windrow.search.reranking import EndpointReranker
+
+    async with EndpointReranker.from_settings(settings) as reranker:
+        yield reranker.rerank
 
 
 def _is_postgres(settings: Settings) -> bool:

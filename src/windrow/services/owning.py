@@ -33,6 +33,7 @@ from windrow.services.indexing import (
     index_folder,
     make_searcher,
     open_index,
+    open_rerank,
     owning,
     socket_path,
 )
@@ -83,7 +84,8 @@ async def _serving(
         stack.push_async_callback(embedders.close)
         await check_index(indexing)
         if listens is not None:
-            searcher = make_searcher(queue, index, embedders)
+            rerank = await stack.enter_async_context(open_rerank(settings))
+            searcher = make_searcher(queue, index, embedders, rerank)
             await stack.enter_async_context(listening(listens, searcher))
         await stack.enter_async_context(_running(_keep(indexing)))
         yield indexing

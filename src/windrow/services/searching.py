@@ -20,6 +20,7 @@ from windrow.services.indexing import (
     index_folder,
     make_searcher,
     open_index,
+    open_rerank,
     owning,
     socket_path,
 )
@@ -80,7 +81,7 @@ class Searching:
             return await self._search_edge(request)
         if self._index is None:
             self._index = open_index(self._settings, self._home)
-        return await make_searcher(self._queue, self._index, self._embedders).search(request)
+        return await self._search(self._index, request)
 
     async def _search_edge(self, request: SearchRequest) -> SearchAnswer:
         """Through the owner; where there is none, as the owner for a moment."""
@@ -100,9 +101,14 @@ class Searching:
     async def _search_alone(self, request: SearchRequest) -> SearchAnswer:
         index = open_index(self._settings, "edge")
         try:
-            return await make_searcher(self._queue, index, self._embedders).search(request)
+            return await self._search(index, request)
         finally:
             await index.close()
+
+    async def _search(self, index: Index, request: SearchRequest) -> SearchAnswer:
+        async with open_rerank(self._settings) as rerank:
+            searcher = make_searcher(self._queue, index, self._embedders, rerank)
+            return await searcher.search(request)
 
 
 async def ask_owner(path: Path, request: SearchRequest) -> SearchAnswer | None:

@@ -34,6 +34,7 @@ class QueryBody(Body, frozen=True):
     match_count: int = 5
     return_mode: Literal["chunks", "pages"] = "chunks"
     mode: Mode = "hybrid"
+    rerank: bool = False
 
 
 class CodeBody(Body, frozen=True):
@@ -49,7 +50,9 @@ async def query(request: Request, caller: Reader) -> Response:
     wanted = await read(request, QueryBody)
     is_pages = wanted.return_mode == "pages"
     asked = wanted.match_count * (MORE if is_pages else 1)
-    found = await _search(request, caller, wanted, wanted.source, asked, mode=wanted.mode)
+    found = await _search(
+        request, caller, wanted, wanted.source, asked, wanted.mode, rerank=wanted.rerank
+    )
     shown = [_page(ones) for ones in _by_page(found)] if is_pages else map(_chunk, found.results)
     results = list(shown)[: wanted.match_count]
     body = {
@@ -98,6 +101,8 @@ async def _search(
     source: str | None,
     limit: int,
     mode: Mode = "hybrid",
+    *,
+    rerank: bool = False,
 ) -> SearchAnswer:
     if not wanted.query.strip():
         raise unfit("query: it is empty")
@@ -114,6 +119,7 @@ async def _search(
         tenant=caller.tenant,
         sources=sources,
         per_document=wanted.match_count,
+        rerank=rerank,
     )
     searching: Searching = request.app.state.searching
     return await searching.search(asked)
