@@ -1,8 +1,7 @@
 -- Push the expiry of live leases on. :tokens; :seconds, a new length, or null; :now or null.
 -- Returns for each job that a renewed lease holds id, stop_as and the lease's expires_at; a renewed
--- lease that holds none gives one row without an id. is_rescue_due: others have run out. Only those
--- of late are looked for: while an old snapshot is open, ended leases stay in the index by the
--- thousand, and who leads steps over them as well.
+-- lease that holds none gives one row without an id. is_rescue_due: others have run out of late; what
+-- ran out before is left to whoever leads.
 WITH renewed AS (
     UPDATE windrow.lease
        SET seconds = coalesce(:seconds::bigint, lease.seconds),
