@@ -16,7 +16,7 @@ from typing import Final
 # The namespace in which NuQ, and so its dialect, turns owner names into UUIDs.
 OWNER_NAMESPACE: Final = uuid.UUID("0f38e00e-d7ee-4b77-8a7a-a787a3537ca2")
 
-_POOL: Final = 4096  # random bytes fetched at once: each asking of the system lets other threads in
+_POOL: Final = 512  # endings made at once: asking the system for each lets other threads in
 _LENGTH: Final = 36  # of an id as it is written
 _DASHES: Final = (8, 13, 18, 23)
 # The digit after the third dash says in its upper two bits which variant of UUIDs it is.
@@ -24,25 +24,36 @@ _VARIANT: Final = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 _lock = threading.Lock()
 _last_tick = 0
-_pool = b""
+_endings: list[str] = []  # random ones, the part behind the third dash
 
 
 def new_id() -> str:
     """A time-ordered UUID; within one process each is greater than the one before."""
-    return new_ids(1)[0]
+    global _last_tick
+    with _lock:
+        _last_tick = tick = _next_tick()
+        if not _endings:
+            _endings.extend(_make_endings(_POOL))
+        ending = _endings.pop()
+    milliseconds = f"{tick >> 12:012x}"
+    return f"{milliseconds[:8]}-{milliseconds[8:]}-7{tick & 4095:03x}-{ending}"
 
 
 def new_ids(count: int) -> list[str]:
     """So many of them, in order; for less than half the price."""
-    global _last_tick, _pool
+    global _last_tick
     with _lock:
-        # 48 bits of milliseconds and 12 of the fraction below them: 244 ns per tick.
-        first = max((time.time_ns() << 12) // 1_000_000, _last_tick + 1)
+        first = _next_tick()
         _last_tick = first + count - 1
-        if len(_pool) < 8 * count:
-            _pool = os.urandom(max(_POOL, 8 * count))
-        taken, _pool = _pool[: 8 * count], _pool[8 * count :]
-    return _spell(first, taken.hex())
+    ids = []
+    spelled, before = "", -1
+    for tick, ending in enumerate(_make_endings(count), first):
+        milliseconds, fraction = divmod(tick, 4096)
+        if milliseconds != before:  # mostly they are those of the id before
+            spelled, before = f"{milliseconds:012x}", milliseconds
+            spelled = f"{spelled[:8]}-{spelled[8:]}-7"
+        ids.append(f"{spelled}{fraction:03x}-{ending}")
+    return ids
 
 
 def made_at(id: str) -> datetime:
@@ -50,30 +61,27 @@ def made_at(id: str) -> datetime:
     return datetime.fromtimestamp(int(id[:8] + id[9:13], 16) / 1000, UTC)
 
 
-def _empty_pool() -> None:
+def _next_tick() -> int:
+    """48 bits of milliseconds and 12 of the fraction below them: 244 ns per tick."""
+    return max((time.time_ns() << 12) // 1_000_000, _last_tick + 1)
+
+
+def _make_endings(count: int) -> list[str]:
+    digits = os.urandom(8 * count).hex()
+    return [
+        f"{_VARIANT[digits[at]]}{digits[at + 1 : at + 4]}-{digits[at + 4 : at + 16]}"
+        for at in range(0, len(digits), 16)
+    ]
+
+
+def _forget_endings() -> None:
     """In a forked child: what is left is the parent's."""
-    global _pool, _lock
+    global _lock
     _lock = threading.Lock()
-    _pool = b""
+    _endings.clear()
 
 
-os.register_at_fork(after_in_child=_empty_pool)
-
-
-def _spell(first: int, digits: str) -> list[str]:
-    """An id for each 16 random digits, of the ticks from the first on. The milliseconds, which are
-    mostly those of the id before, are spelled only when they are new."""
-    ids = []
-    spelled, before = "", -1
-    for place in range(0, len(digits), 16):
-        milliseconds, fraction = divmod(first + place // 16, 4096)
-        if milliseconds != before:
-            spelled, before = f"{milliseconds:012x}", milliseconds
-            spelled = f"{spelled[:8]}-{spelled[8:]}-7"
-        variant = _VARIANT[digits[place]]
-        rest = f"{digits[place + 1 : place + 4]}-{digits[place + 4 : place + 16]}"
-        ids.append(f"{spelled}{fraction:03x}-{variant}{rest}")
-    return ids
+os.register_at_fork(after_in_child=_forget_endings)
 
 
 def is_id(text: str) -> bool:
