@@ -20,7 +20,7 @@ from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
 from windrow.queue.codec import Encoded, encode, is_storable
 from windrow.queue.ids import is_id, new_id, new_ids
 from windrow.queue.job import NewJob, OnConflict
-from windrow.queue.kinds import usual
+from windrow.queue.kinds import Kind, usual
 from windrow.queue.records import FOREVER, JobRow, LimitRow, OnFull
 
 MIB: Final = 1024 * 1024
@@ -109,6 +109,43 @@ def to_rows(jobs: Iterable[NewJob], limits: SizeLimits) -> list[JobRow]:
             former, types = options, [*map(type, options)]
         rows.append(row)
     return rows
+
+
+class _Checked(msgspec.Struct, frozen=True):
+    """A row that was made of these options, by what was said of its kind then."""
+
+    options: tuple[Any, ...]
+    types: tuple[type, ...]
+    kind: Kind
+    row: JobRow
+
+
+# What cannot change behind our back. (What is in a tuple of tags or limits is text.)
+_CONSTANT: Final = frozenset({str, int, float, tuple, timedelta, datetime, type(None)})
+_MOST_CHECKED: Final = 256  # kinds
+_checked: Final[dict[str, _Checked]] = {}  # the last one of each kind
+
+
+def to_similar_row(job: NewJob, limits: SizeLimits) -> JobRow:
+    """The same as `to_row`; what was checked of the last job of this kind is taken over if this one
+    differs only in its payload."""
+    options = _options_of(job)
+    types = tuple(map(type, options))
+    if job.id is not None or job.headers or not _CONSTANT.issuperset(types):
+        return to_row(job, limits)
+    last = _checked.get(job.kind)
+    is_alike = last is not None and last.options == options and last.types == types
+    if last is None or not is_alike or last.kind is not usual(job.kind):
+        row = to_row(job, limits)
+        if len(_checked) >= _MOST_CHECKED:
+            _checked.clear()
+        bare = msgspec.structs.replace(row, payload=msgspec.Raw(b"null"))
+        _checked[job.kind] = _Checked(options, types, usual(job.kind), bare)
+        return row
+    payload = encode_payload(job.payload, limits)
+    return msgspec.structs.replace(
+        last.row, id=new_id(), payload=msgspec.Raw(payload.json), is_cleaned=payload.is_cleaned
+    )
 
 
 def _given(value: Any, usual: Any) -> Any:

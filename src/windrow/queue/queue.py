@@ -23,7 +23,7 @@ from windrow.clock import Clock
 from windrow.errors import DuplicateJob, QueueFull, StoreUnavailable
 from windrow.queue import checks
 from windrow.queue.changing import Changing
-from windrow.queue.checks import SizeLimits, check_name, to_row, to_rows
+from windrow.queue.checks import SizeLimits, check_name, to_rows, to_similar_row
 from windrow.queue.events import Following
 from windrow.queue.grouping import Grouping
 from windrow.queue.ids import new_id
@@ -223,7 +223,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
             id=id,
         )
         with self._around([new]) as [new]:
-            row = self._owned(to_row(new, self._limits))
+            row = self._owned(to_similar_row(new, self._limits))
             [inserted] = await self._insert_with_room([row], tx, timeout)
         if inserted.outcome == "rejected":
             raise DuplicateJob(row.unique or row.id, inserted.id)

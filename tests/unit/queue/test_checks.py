@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
-from windrow.queue.checks import SizeLimits, encode_result, to_row, to_rows
+from windrow.queue import checks, kinds
+from windrow.queue.checks import SizeLimits, encode_result, to_row, to_rows, to_similar_row
 from windrow.queue.job import NewJob
 from windrow.queue.records import FOREVER
 
@@ -111,3 +112,44 @@ def test_a_wrong_type_that_equals_what_came_before_it_is_refused(wrong: dict[str
 def test_what_was_cleaned_in_one_payload_is_not_said_of_the_next() -> None:
     rows = to_rows([NewJob("mail", text) for text in ("a", "nul\x00", "b")], SizeLimits())
     assert [row.is_cleaned for row in rows] == [False, True, False]
+
+
+def test_a_job_like_the_last_of_its_kind_is_checked_like_any_other() -> None:
+    tags: list[str] = ["a"]
+    limits = SizeLimits(payload=100)
+    given = [
+        NewJob("memo", {"n": 1}, queue="post", priority=7, limits=("k",)),
+        NewJob("memo", {"n": 2}, queue="post", priority=7, limits=("k",)),
+        NewJob("memo", "nul\x00", queue="post", priority=7, limits=("k",)),
+        NewJob("memo", {"n": 3}, queue="post", priority=7, limits=("k",), tenant="acme"),
+        NewJob("memo", {"n": 4}, headers={"h": 1}),
+        NewJob("memo", {"n": 5}, id="0f38e00e-d7ee-4b77-8a7a-a787a3537ca2"),
+        NewJob("memo", {"n": 6}, tags=tags),
+    ]
+    for job in (*given, *given):
+        row = to_similar_row(job, limits)
+        assert row == to_row(job, limits, row.id)
+    tags.append("b")
+    assert to_similar_row(given[-1], limits).tags == ("a", "b")
+    ids = [to_similar_row(given[0], limits).id for _ in range(3)]
+    assert ids == sorted(set(ids))
+    with pytest.raises(PayloadTooLarge):
+        to_similar_row(msgspec.structs.replace(given[0], payload="x" * 100), limits)
+    with pytest.raises(InvalidJob, match="priority must be"):
+        to_similar_row(msgspec.structs.replace(given[0], priority=7.0), limits)
+
+
+def test_a_job_like_the_last_one_takes_what_its_kind_has_declared_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kinds, "_declared", {})
+    job = NewJob("later declared")
+    assert to_similar_row(job, LIMITS).queue == "default"
+    kinds.declare("later declared", kinds.Kind(queue="images"))
+    assert to_similar_row(job, LIMITS).queue == "images"
+
+
+def test_of_kinds_without_number_only_some_are_remembered() -> None:
+    for n in range(1000):
+        to_similar_row(NewJob(f"kind {n}"), LIMITS)
+    assert len(checks._checked) <= 256
