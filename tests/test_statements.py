@@ -93,7 +93,6 @@ ONLY: dict[str, dict[str, str]] = {
         "find_unused_blobs": "written before it is known whether the run may end there",
         "measure_content": "free room is not told there: SQLite counts its free pages",
         "count_own_jobs": "tenants do not see the tally there: SQLite knows no tenants",
-        "insert_alike": "what jobs share is sent once there: SQLite has no round trips",
         "reserve_seqs": "COPY tells nothing back, so places are taken first",
         **dict.fromkeys(
             [

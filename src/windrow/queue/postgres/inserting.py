@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -348,24 +347,9 @@ class _Inserter:
         return as_json([self._rows[place] for place in places])
 
 
-# What rows that are inserted together by one short statement may not differ in.
-_shared_of: Final = attrgetter(
-    *(name for name in JobRow.__struct_fields__ if name not in ("id", "payload", "on_conflict"))
-)
-
-
-def are_plain(rows: Sequence[JobRow]) -> bool:
-    """Whether no row can collide or has to be counted to a group."""
-    return not any(row.unique is not None or row.group is not None or row.may_exist for row in rows)
-
-
-def are_alike(rows: Sequence[JobRow]) -> bool:
-    """Whether rows differ in their ids and payloads only, as those of one call mostly do, and are
-    not too much for one statement."""
-    return (
-        all(map(_shared_of(rows[0]).__eq__, map(_shared_of, rows)))
-        and sum(len(bytes(row.payload)) for row in rows) <= MOST_AT_ONCE
-    )
+def are_few(rows: Sequence[JobRow]) -> bool:
+    """Whether rows are not too much for one statement."""
+    return sum(len(bytes(row.payload)) for row in rows) <= MOST_AT_ONCE
 
 
 async def insert_alike(

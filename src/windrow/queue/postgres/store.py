@@ -43,8 +43,7 @@ from windrow.queue.postgres.importing import Importing
 from windrow.queue.postgres.inserting import (
     COPY_FROM,
     Insertion,
-    are_alike,
-    are_plain,
+    are_few,
     copy_rows,
     insert_alike,
     insert_plain,
@@ -74,7 +73,7 @@ from windrow.queue.postgres.scheduling import Scheduling
 from windrow.queue.postgres.securing import find_access
 from windrow.queue.postgres.streaming import Streaming
 from windrow.queue.postgres.work import Delta, Work, settle_groups
-from windrow.queue.records import Claim, GroupLook, Inserted, JobRow
+from windrow.queue.records import Claim, GroupLook, Inserted, JobRow, are_alike, are_plain
 from windrow.queue.statements import parse_statement
 from windrow.queue.store import Capabilities
 from windrow.queue.transactions import Executor, executor_for
@@ -199,7 +198,7 @@ class PostgresStore(
 
     async def _insert_many(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
         now = self.clock.now()
-        if are_alike(rows):
+        if are_alike(rows) and are_few(rows):
             return await insert_alike(self._database, rows, now)
         if len(rows) < COPY_FROM:
             return None

@@ -8,8 +8,7 @@ from typing import Any, Final
 from windrow.errors import InvalidJob
 from windrow.queue.checks import HOLD_WITHOUT_LIMITS
 from windrow.queue.records import Change
-from windrow.queue.sqlite.inserting import raw_text
-from windrow.queue.sqlite.rows import to_json, to_micros, to_state
+from windrow.queue.sqlite.rows import raw_text, to_json, to_micros, to_state
 from windrow.queue.sqlite.settling import due_state
 from windrow.queue.sqlite.work import Work, statement
 

@@ -13,7 +13,8 @@ from typing import Any
 from windrow.clock import Clock
 from windrow.queue.records import Inserted, JobRow
 from windrow.queue.sqlite.failures import translate
-from windrow.queue.sqlite.inserting import Step, insert_steps
+from windrow.queue.sqlite.inserting import insert_steps
+from windrow.queue.sqlite.steps import Step
 from windrow.queue.sqlite.work import PACKAGE, time_now
 from windrow.queue.statements import load_statements
 from windrow.queue.transactions import Executor, Row, executor_for

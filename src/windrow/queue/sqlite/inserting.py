@@ -1,33 +1,35 @@
 """Inserting jobs: decided in memory, row by row, then written in a few statements.
 
-The steps are a generator that yields statements and is sent their rows, so that the same code runs
-in the writer thread and on a connection of the caller's, whatever kind that is. All reading and
-refusing comes before the first write. It needs the write lock from the start.
+All reading and refusing comes before the first write. It needs the write lock from the start.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
 
-import msgspec
-
-from windrow.errors import GroupEnded, GroupNotFound, InvalidJob, QueueFull
+from windrow.errors import GroupEnded, GroupNotFound, InvalidJob
 from windrow.queue.job import UNCLAIMED
 from windrow.queue.policy import following_itself, other_group
-from windrow.queue.records import Inserted, InsertOutcome, JobRow
+from windrow.queue.records import Inserted, InsertOutcome, JobRow, are_alike, are_plain
+from windrow.queue.sqlite.alike import alike_steps
 from windrow.queue.sqlite.keys import key_values, pack_keys, unpack_id
-from windrow.queue.sqlite.rows import after, to_json, to_micros, to_state, to_time
-from windrow.queue.sqlite.work import Work, event_rows, statement
+from windrow.queue.sqlite.rows import raw_text, to_json, to_state, to_time
+from windrow.queue.sqlite.steps import (
+    Step,
+    Steps,
+    Values,
+    due_at,
+    due_state,
+    keep_bounds,
+    run_steps,
+)
+from windrow.queue.sqlite.work import Work, event_rows
 
-Values = Mapping[str, Any]
-# A statement's name and its values; a list of them runs it once for each and gives no rows.
-Step = tuple[str, Values | list[Values]]
-Steps = Generator[Step, Sequence[Any], list[Inserted]]
 Key = tuple[str | None, str]
 
 
@@ -54,24 +56,7 @@ _ID: Final = attrgetter("id")
 def insert_now(work: Work, rows: Sequence[JobRow], *, drops: bool = False) -> list[Inserted]:
     """Insert in the writer's transaction. `drops`: what a group does not take is left out, instead
     of refusing it all."""
-    steps = insert_steps(rows, work.now, drops=drops)
-    found: Sequence[Any] = ()
-    try:
-        step = next(steps)
-        while True:
-            name, values = step
-            if name == "add_events" and isinstance(values, list):
-                work.events += values  # in their turn, after what made these jobs
-                found = ()
-            elif isinstance(values, list):
-                work.run_many(name, values)
-                found = ()
-            else:
-                found = work.named_rows(statement(name), values)
-            step = steps.send(found)
-    except StopIteration as end:
-        inserted: list[Inserted] = end.value
-        return inserted
+    return run_steps(work, insert_steps(rows, work.now, drops=drops))
 
 
 def insert_steps(
@@ -79,6 +64,10 @@ def insert_steps(
 ) -> Steps:
     """The whole insertion, one outcome per row. `keeps_bounds`: refuse what a queue has no room
     for; else that is seen to by the caller."""
+    if rows and are_plain(rows) and are_alike(rows):
+        if keeps_bounds:
+            yield from keep_bounds(Counter({rows[0].queue: len(rows)}))
+        return (yield from alike_steps(rows, now))
     plan = _Plan(now, drops)
     if any(row.may_exist for row in rows):
         plan.add_known((yield _find_known(rows)))
@@ -93,7 +82,7 @@ def insert_steps(
         plan.add_dependents((yield "find_dependents", {"ids": to_json(sorted(joining))}))
     decided = [plan.decide(row) for row in rows]
     if keeps_bounds:
-        yield from plan.keep_bounds()
+        yield from keep_bounds(plan.added())
     yield from plan.write()
     moments = {now: to_time(now)}  # most rows are due, and all new ones made, at the same moment
     return [_to_inserted(outcome, place, moments) for outcome, place in decided]
@@ -200,8 +189,8 @@ class _Plan:
     def _insert(self, row: JobRow, *, is_follower: bool = False) -> tuple[InsertOutcome, _Place]:
         if row.group is not None and not self._joins(row, row.group):
             return "left_out", self._nowhere(row)
-        run_at = self._run_at(row)
-        state = "held" if is_follower else self._due_state(run_at, row)
+        run_at = due_at(row, self.now)
+        state = "held" if is_follower else due_state(row, run_at, self.now)
         place = _Place(row.id, state, run_at, self.now, 0, row.group, None, row, is_follower)
         self._new.append(place)
         if row.may_exist:
@@ -223,8 +212,8 @@ class _Plan:
         if place.group != row.group:
             return self._refuse(row, other_group(row.unique, place.id))
         place.row = row
-        place.run_at = self._run_at(row)
-        place.state = "held" if place.is_follower else self._due_state(place.run_at, row)
+        place.run_at = due_at(row, self.now)
+        place.state = "held" if place.is_follower else due_state(row, place.run_at, self.now)
         if place.former is not None:
             self._replaced[place.id] = place
         return "replaced", place
@@ -256,30 +245,12 @@ class _Plan:
         return "dropped", self._nowhere(row)
 
     def _nowhere(self, row: JobRow, holder: str | None = None) -> _Place:
-        run_at = self._run_at(row)
-        return _Place(holder or row.id, self._due_state(run_at, row), run_at, self.now)
+        run_at = due_at(row, self.now)
+        return _Place(holder or row.id, due_state(row, run_at, self.now), run_at, self.now)
 
-    def _run_at(self, row: JobRow) -> int:
-        if row.run_at is not None:
-            return to_micros(row.run_at)
-        return after(self.now, row.delay) if row.delay else self.now
-
-    def _due_state(self, run_at: int, row: JobRow) -> str:
-        if run_at > self.now:
-            return "scheduled"
-        return "held" if row.limits else "ready"
-
-    def keep_bounds(self) -> Generator[Step, Sequence[Any], None]:
-        added = Counter(place.row.queue for place in self._new if place.row is not None)
-        for bound in (yield "find_bounds", {}):
-            if not added[bound["name"]] or bound["on_full"] == "drop_oldest":
-                continue
-            [counted] = yield "count_unclaimed", {"queue": bound["name"]}
-            if counted["depth"] + added[bound["name"]] > bound["max_depth"]:
-                may_wait = bound["on_full"] == "block"
-                raise QueueFull(
-                    bound["name"], counted["depth"], bound["max_depth"], may_wait=may_wait
-                )
+    def added(self) -> Counter[str]:
+        """New jobs by queue."""
+        return Counter(place.row.queue for place in self._new if place.row is not None)
 
     def write(self) -> Generator[Step, Sequence[Any], None]:
         if self._new:
@@ -386,14 +357,10 @@ def _payload_values(place: _Place) -> Values:
     return {
         "seq": place.seq,
         "payload": raw_text(row.payload),
-        "headers": None if row.headers is None else raw_text(row.headers),
-        "tags": to_json(row.tags) if row.tags else None,
-        "is_cleaned": row.is_cleaned,
+        "headers": "" if row.headers is None else raw_text(row.headers),
+        "tags": to_json(row.tags) if row.tags else "",
+        "is_cleaned": int(row.is_cleaned),
     }
-
-
-def raw_text(raw: msgspec.Raw) -> str:
-    return bytes(raw).decode()
 
 
 def _to_inserted(outcome: InsertOutcome, place: _Place, moments: dict[int, datetime]) -> Inserted:

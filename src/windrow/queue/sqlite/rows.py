@@ -94,6 +94,10 @@ def to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
+def raw_text(raw: msgspec.Raw) -> str:
+    return bytes(raw).decode()
+
+
 def id_list(ids: Iterable[str]) -> str:
     """Ids from outside as JSON; what cannot be written cannot be found either."""
     return to_json([job_id for job_id in ids if is_storable(job_id)])

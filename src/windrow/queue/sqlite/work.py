@@ -10,7 +10,8 @@ import sqlite3
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
+from functools import cache
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from windrow.clock import Clock
@@ -30,6 +31,18 @@ _ID: Final = attrgetter("id")
 
 def statement(name: str) -> str:
     return load_statements(PACKAGE)[name].text
+
+
+@cache
+def by_place(name: str) -> tuple[str, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
+    """A statement whose parameters are numbered, and what puts values in that order. To look up a
+    value by its name takes the driver longer than to bind it."""
+    found = load_statements(PACKAGE)[name]
+    names = found.parameters
+    text = found.written(**{one: f"?{place}" for place, one in enumerate(names, 1)})
+    if len(names) > 1:
+        return text, itemgetter(*names)
+    return text, lambda values: tuple(values[one] for one in names)
 
 
 def time_now(clock: Clock) -> int:
@@ -53,12 +66,14 @@ class Work:
 
     def run(self, name: str, values: Mapping[str, Any]) -> int:
         """Run a statement; returns how many rows it changed."""
-        return self._connection.execute(statement(name), values).rowcount
+        text, in_order = by_place(name)
+        return self._connection.execute(text, in_order(values)).rowcount
 
     def run_many(self, name: str, values: Sequence[Mapping[str, Any]]) -> None:
         if not values:
             return
-        self._connection.executemany(statement(name), values)
+        text, in_order = by_place(name)
+        self._connection.executemany(text, map(in_order, values))
         if name == "add_counts":
             self.ready_queues.update(
                 one["queue"]
@@ -67,7 +82,8 @@ class Work:
             )
 
     def rows(self, name: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        return self._connection.execute(statement(name), values).fetchall()
+        text, in_order = by_place(name)
+        return self._connection.execute(text, in_order(values)).fetchall()
 
     def named_rows(self, text: str, values: Mapping[str, Any] | Sequence[Any]) -> list[sqlite3.Row]:
         """Rows whose columns are read by name; takes the statement's text."""
@@ -98,7 +114,7 @@ class Work:
 
     def record_group(self, type: str, state: str, group: GroupRecord, details: Any) -> None:
         key = (None, None, group.tenant, group.id)
-        self.events.append(_event_row(self.now, type, state, key, None, details))
+        self.events.append(event_row(self.now, type, state, key, None, details))
 
     def write_events(self) -> None:
         self.has_events |= bool(self.events)
@@ -142,12 +158,12 @@ def event_rows(
         for one, job in zip(keys, jobs, strict=True):
             alike[one].append(id(job))
     return [
-        _event_row(at, type, state, key, pack_ids(job_ids), details)
+        event_row(at, type, state, key, pack_ids(job_ids), details)
         for key, job_ids in alike.items()
     ]
 
 
-def _event_row(
+def event_row(
     at: int, type: str, state: str, key: Key, job_ids: bytes | None, details: Any
 ) -> Mapping[str, Any]:
     queue, kind, tenant, group_id = key

@@ -2,8 +2,9 @@
 -- inserted if their queue is bounded. :ids, :payloads; the other parameters are fields of a JobRow
 -- that all of them share; :now or null. They have no unique key and no group, and their ids are new.
 -- Returns one row for all: seqs in the order given, state, run_at, created_at.
--- Only Postgres has it: what the jobs of one call share is sent, and looked at, once. One statement
--- without a transaction around it, which for the server is as much work as a COPY into each table.
+-- What the jobs of one call share is sent, and looked at, once. One statement without a transaction
+-- around it, which for the server is as much work as a COPY into each table; on SQLite, which has no
+-- INSERT inside a query, it is the first of the statements of `alike.py`.
 WITH clock AS (
     SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
 ),
