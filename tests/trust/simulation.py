@@ -25,9 +25,11 @@ from tests.postgres_server import choose_server, create_database
 from tests.trust.stage import Report, Simulation, Wrap
 from tests.trust.world import ROWS
 from windrow.clock import Clock, FakeClock
-from windrow.queue.sqlite.connection import Writer, _Call, _run, connect
+from windrow.queue.sqlite.committing import Call, commit, follow_up
+from windrow.queue.sqlite.connection import connect
 from windrow.queue.sqlite.location import parse_url
 from windrow.queue.sqlite.store import SqliteStore
+from windrow.queue.sqlite.writer import Writer
 from windrow.queue.store import Store, open_store
 from windrow.queue.transactions import run_sync
 
@@ -81,11 +83,10 @@ class Inline(Writer):
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    async def _ask(self, call: _Call) -> Any:
-        _run(self._connection, [call])
-        if call.error is not None:
-            raise call.error
-        return call.result
+    async def _ask(self, call: Call) -> Any:
+        commit(self._connection, [call])
+        follow_up([call])
+        return call.answer()
 
     async def close(self) -> None:
         self._connection.close()

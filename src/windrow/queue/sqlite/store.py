@@ -87,7 +87,6 @@ from windrow.queue.sqlite import (
     schema,
     streaming,
 )
-from windrow.queue.sqlite.connection import Writer
 from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.far_runs import FarRunVerbs
 from windrow.queue.sqlite.location import Location, parse_url
@@ -97,6 +96,7 @@ from windrow.queue.sqlite.settling import settle
 from windrow.queue.sqlite.transaction import SqliteTransaction, numbered
 from windrow.queue.sqlite.watching import watch_of
 from windrow.queue.sqlite.work import PACKAGE, Work, time_now
+from windrow.queue.sqlite.writer import Writer
 from windrow.queue.store import Capabilities, JobTransaction, Store
 from windrow.queue.usage import QuotaRow, RunRow, UsageRow
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from windrow.errors import StoreUnavailable
-from windrow.queue.sqlite.connection import Writer, connect
+from windrow.queue.sqlite.connection import connect
 from windrow.queue.sqlite.location import Location
+from windrow.queue.sqlite.writer import Writer
 from windrow.queue.transactions import run_sync
 
 TABLES = """
