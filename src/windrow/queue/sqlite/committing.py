@@ -67,13 +67,13 @@ def commit(connection: sqlite3.Connection, calls: Sequence[Call]) -> None:
     """Run calls in a transaction; each has its result or its error then."""
     try:
         connection.execute("BEGIN IMMEDIATE")
-        if len(calls) == 1:
-            calls[0].run(connection)
-        else:
-            for neighbours in _neighbours(calls):
-                if len(neighbours) == 1 or not _run_together(connection, neighbours):
-                    for call in neighbours:
-                        _run_in_savepoint(connection, call)
+        groups = list(_neighbours(calls))
+        for neighbours in groups:
+            if len(calls) == 1:
+                calls[0].run(connection)
+            elif len(neighbours) == 1 or not _run_together(connection, neighbours, groups):
+                for call in neighbours:
+                    _run_in_savepoint(connection, call)
         connection.execute("COMMIT")
     except Exception as error:
         for call in calls:
@@ -107,21 +107,31 @@ def _neighbours(calls: Iterable[Call]) -> Iterator[list[Call]]:
             yield list(alike)
 
 
-def _run_together(connection: sqlite3.Connection, calls: list[Call]) -> bool:
-    """Whether that went well; if not, nothing was done."""
+def _run_together(
+    connection: sqlite3.Connection, calls: list[Call], groups: list[list[Call]]
+) -> bool:
+    """Whether that went well; if not, nothing was done. A savepoint is not needed, and takes SQLite
+    a copy of each page, if there is nothing else in the transaction that could be undone by it."""
     joint = calls[0].joint
     if joint is None:
         return False
-    connection.execute("SAVEPOINT together")
+    is_all = len(groups) == 1
+    if not is_all:
+        connection.execute("SAVEPOINT together")
     try:
         results, calls[0].after = joint(connection, [call.item for call in calls])
     except Exception:
         if not connection.in_transaction:
             raise
-        connection.execute("ROLLBACK TO together")
-        connection.execute("RELEASE together")
+        if is_all:
+            connection.execute("ROLLBACK")
+            connection.execute("BEGIN IMMEDIATE")
+        else:
+            connection.execute("ROLLBACK TO together")
+            connection.execute("RELEASE together")
         return False
-    connection.execute("RELEASE together")
+    if not is_all:
+        connection.execute("RELEASE together")
     for call, result in zip(calls, results, strict=True):
         call.result = result
     return True
