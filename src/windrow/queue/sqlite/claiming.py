@@ -1,10 +1,15 @@
-"""Claiming jobs: the best ready ones of the wanted queues become active under a lease."""
+"""Claiming jobs: the best ready ones of the wanted queues become active under a lease.
+
+Whoever writes gives rows back, and the caller makes jobs of them: others wait for the one who
+writes.
+"""
 
 from __future__ import annotations
 
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -19,23 +24,42 @@ _TENANT, _GROUP, _LEASE_SECONDS, _PLACE = 12, 13, 17, 25
 _KEY, _JOB_ID = itemgetter(_QUEUE, _KIND, _TENANT, _GROUP), itemgetter(_ID)
 
 
-def claim_jobs(work: Work, claim: Claim) -> list[Job]:
-    """Make the best ready jobs active, best first."""
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """Rows of jobs that are active now, under one lease."""
+
+    rows: list[tuple[Any, ...]]
+    token: str
+    worker: str
+    now: int
+    expires_at: int
+
+
+def claim_jobs(work: Work, claim: Claim) -> list[Leased]:
+    """Make the best ready jobs active: one lease for each length of them."""
     rows = _find_best(work, claim)
     if not rows:
         return []
     by_length: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
         by_length[claim.lease_length(row[_KIND], row[_LEASE_SECONDS])].append(row)
-    jobs = [
-        job for seconds, alike in by_length.items() for job in _lease(work, alike, seconds, claim)
-    ]
+    leased = [_lease(work, alike, seconds, claim) for seconds, alike in by_length.items()]
     for queue, count in Counter(row[_QUEUE] for row in rows).items():
         work.counts[queue, JobState.READY.value] -= count
         work.counts[queue, JobState.ACTIVE.value] += count
     work.events += event_rows(work.now, "job.started", JobState.ACTIVE.value, rows, _KEY, _JOB_ID)
-    if len(by_length) > 1:
-        places = {row[_SEQ]: row[_PLACE] for row in rows}
+    return leased
+
+
+def to_jobs(leased: Sequence[Leased]) -> list[Job]:
+    """The jobs, best first."""
+    jobs = [
+        job
+        for one in leased
+        for job in claimed_jobs(one.rows, one.token, one.worker, one.now, one.expires_at)
+    ]
+    if len(leased) > 1:
+        places = {row[_SEQ]: row[_PLACE] for one in leased for row in one.rows}
         jobs.sort(key=lambda job: (-job.priority, places[job.seq]))
     return jobs
 
@@ -80,7 +104,7 @@ def _order(row: tuple[Any, ...]) -> tuple[int, int]:
     return -row[_PRIORITY], row[_PLACE]
 
 
-def _lease(work: Work, rows: list[tuple[Any, ...]], seconds: int, claim: Claim) -> list[Job]:
+def _lease(work: Work, rows: list[tuple[Any, ...]], seconds: int, claim: Claim) -> Leased:
     token = secrets.token_urlsafe(16)
     expires_at = work.now + seconds * MICROSECONDS
     seqs = to_json([row[_SEQ] for row in rows])
@@ -97,7 +121,7 @@ def _lease(work: Work, rows: list[tuple[Any, ...]], seconds: int, claim: Claim) 
             "seqs": seqs,
         },
     )
-    return claimed_jobs(rows, token, claim.worker, work.now, expires_at)
+    return Leased(rows, token, claim.worker, work.now, expires_at)
 
 
 def release_leases(work: Work, tokens: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from windrow.queue.job import JobState
 from windrow.queue.records import Claim, Finish, Finished, Inserted
-from windrow.queue.sqlite.claiming import claim_jobs, release_leases
+from windrow.queue.sqlite.claiming import Leased, claim_jobs, release_leases
 from windrow.queue.sqlite.inserting import insert_now
 from windrow.queue.sqlite.rows import LiveJob, after, to_json
 from windrow.queue.sqlite.settling import (
@@ -33,7 +33,7 @@ def finish_jobs(
     finishes: Sequence[Finish],
     claim: Claim | None,
     transaction: SqliteTransaction | None,
-) -> Finished:
+) -> tuple[Finished, list[Leased]]:
     """End runs, insert what follows them, claim the next."""
     runs, lost = judge(work, finishes) if finishes else ([], [])
     if runs:
@@ -42,8 +42,8 @@ def finish_jobs(
         apply(work, runs)
     then = insert_follow_ups(work, finishes, runs, set(lost))
     settle(work)
-    claimed = claim_jobs(work, claim) if claim is not None else ()
-    return Finished(tuple(lost), tuple(claimed), then)
+    leased = claim_jobs(work, claim) if claim is not None else []
+    return Finished(tuple(lost), then=then), leased
 
 
 def judge(work: Work, finishes: Sequence[Finish]) -> tuple[list[Run], list[str]]:

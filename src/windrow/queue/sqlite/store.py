@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
@@ -208,7 +209,7 @@ class SqliteStore(FarRunVerbs):
         return [list(islice(inserted, len(rows))) for rows in callers], partial(self._ring, work)
 
     async def claim_jobs(self, claim: Claim) -> list[Job]:
-        return await self._write(lambda work: claiming.claim_jobs(work, claim))
+        return claiming.to_jobs(await self._write(lambda work: claiming.claim_jobs(work, claim)))
 
     async def finish_jobs(
         self,
@@ -221,7 +222,12 @@ class SqliteStore(FarRunVerbs):
             tx = _own_transaction(tx)
         if not finishes and claim is None:
             return Finished()
-        return await self._write(lambda work: finishing.finish_jobs(work, finishes, claim, tx))
+        finished, leased = await self._write(
+            lambda work: finishing.finish_jobs(work, finishes, claim, tx)
+        )
+        if not leased:
+            return finished
+        return replace(finished, claimed=tuple(claiming.to_jobs(leased)))
 
     async def begin(self) -> JobTransaction:
         return SqliteTransaction()

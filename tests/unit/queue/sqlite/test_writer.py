@@ -246,3 +246,35 @@ async def test_thread_of_a_dropped_writer_ends(location: Location) -> None:
     await asyncio.to_thread(thread.join, 10)
 
     assert not thread.is_alive()
+
+
+async def test_neighbours_that_fail_undo_nothing_of_others_in_their_transaction(
+    writer: Writer, location: Location
+) -> None:
+    def joint(connection: sqlite3.Connection, texts: Sequence[str]) -> tuple[list[str], None]:
+        for text in texts:
+            connection.execute("INSERT INTO note VALUES (?)", (text,))
+        return list(texts), None
+
+    is_running, may_end = threading.Event(), threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        is_running.set()
+        may_end.wait()
+
+    first = asyncio.create_task(writer.run(hold))
+    await asyncio.to_thread(is_running.wait)
+    rest = [
+        asyncio.create_task(writer.run(write("before"))),
+        *(asyncio.create_task(writer.join(joint, text)) for text in ("a", "a", "b")),
+        asyncio.create_task(writer.run(write("after"))),
+    ]
+    await asyncio.sleep(0)
+    may_end.set()
+    await first
+    answers = await asyncio.gather(*rest, return_exceptions=True)
+
+    assert answers[:2] == ["before", "a"]
+    assert isinstance(answers[2], sqlite3.IntegrityError)
+    assert answers[3:] == ["b", "after"]
+    assert notes(location) == ["before", "a", "b", "after"]
