@@ -123,13 +123,15 @@ def _show_report(report: MigrationReport, system: System, as_json: bool) -> None
                     table.imported,
                     table.known,
                     table.spoilt,
-                    ", ".join(f"{count} {reason}" for reason, count in table.left.items()) or 0,
+                    table.left.total(),
                     table.refused_count,
                 )
                 for name, table in sorted(report.tables.items())
             ],
         )
-        for table in report.tables.values():
+        for name, table in sorted(report.tables.items()):
+            for reason, count in table.left.items():
+                print(f"{name}: {count} not to come, {reason}")
             for key, reason in table.refused.items():
                 print(f"{key}: {reason}")
         if any(table.spoilt for table in report.tables.values()):
