@@ -41,9 +41,11 @@ def node_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _install(folder: Path) -> None:
     (folder / "package.json").write_text('{"private": true}')
-    command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", PACKAGE]
+    # An index that is out of reach is found out soon; a machine that is busy may take its time.
+    index = ["--fetch-retries=1", "--fetch-timeout=20000"]
+    command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", *index, PACKAGE]
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
     except subprocess.TimeoutExpired:
         pytest.skip(f"{PACKAGE} is not installed, and npm does not end: is its index out of reach?")
     if done.returncode:
