@@ -20,6 +20,8 @@ from bench.api import Api, read_answer, request, serve
 from bench.beds import BEDS
 from bench.usage import cpu_seconds
 from windrow import Done, Fail, NewJob, Queue
+from windrow.pipelines.web.payloads import SCRAPE
+from windrow.services.web import start_crawl
 
 GOAL_SECONDS = 0.1
 TIMES = 9
@@ -27,6 +29,7 @@ CHUNK = 10_000
 FAILED = 60_000
 COMPLETED = 100_000
 SCHEDULED = 30_000
+CRAWLED = 5_000
 CLAIM = 1000
 ERRORS = 25
 KINDS = ("page", "thumbnail", "invoice", "mail", "index")
@@ -43,10 +46,10 @@ def main() -> None:
 
 
 async def run(folder: Path, name: str, url: str, jobs: int) -> None:
-    some = await fill(url, jobs)
+    job, crawl = await fill(url, jobs)
     print(f"{name}, {jobs} jobs")
     async with serve(folder, url, "--no-worker") as (api, _):
-        for page in pages(some):
+        for page in pages(job, crawl):
             median, longest, used = await open_page(api, page)
             judged = "" if median < GOAL_SECONDS else "  (goal: 100 ms)"
             print(
@@ -55,7 +58,7 @@ async def run(folder: Path, name: str, url: str, jobs: int) -> None:
             )
 
 
-def pages(job: str) -> list[str]:
+def pages(job: str, crawl: str) -> list[str]:
     return [
         "/",
         "/ui/jobs",
@@ -68,9 +71,11 @@ def pages(job: str) -> list[str]:
         "/ui/jobs?kind=nothing",
         "/ui/jobs?tag=nothing",
         "/ui/jobs?text=order-17",
+        "/ui/jobs?text=nothing+has+this",
         f"/ui/jobs/{job}",
         "/ui/failed",
         "/ui/runs",
+        f"/ui/runs/{crawl}",
         "/ui/sources",
         "/ui/pipelines",
         "/ui/schedules",
@@ -93,14 +98,33 @@ async def open_page(api: Api, page: str) -> tuple[float, float, float]:
     return statistics.median(seconds), max(seconds), used
 
 
-async def fill(url: str, jobs: int) -> str:
-    """Jobs of all states; the id of a failed one."""
+async def fill(url: str, jobs: int) -> tuple[str, str]:
+    """Jobs of all states, and a crawl that goes on; the ids of a failed one and of the crawl."""
     async with Queue.open(url, migrate=True) as queue:
         await finish(queue, COMPLETED)
         failed = await finish(queue, FAILED, fails=True)
         await enqueue(queue, SCHEDULED, delay=86_400.0)
-        await enqueue(queue, jobs - COMPLETED - FAILED - SCHEDULED)
-        return failed
+        crawl = await begin_crawl(queue)
+        await enqueue(queue, jobs - COMPLETED - FAILED - SCHEDULED - CRAWLED)
+        return failed, crawl
+
+
+async def begin_crawl(queue: Queue) -> str:
+    """With pages that are done, one in fifty failed."""
+    crawl = await start_crawl(queue, "https://example.org/")
+    await queue.create_group(id=crawl, hold=True)
+    urls = [f"https://example.org/part-{n % 40}/page-{n}" for n in range(CRAWLED)]
+    pages = [NewJob(SCRAPE, {"url": url}, queue="pages", group=crawl) for url in urls]
+    await queue.enqueue_many(pages)
+    document = Done({"markdown": "Hay is dried in windrows. " * 400})
+    while (lease := await queue.claim(["pages"], limit=CLAIM, seconds=60)).jobs:
+        await lease.finish_many(
+            [
+                (job, document if number % 50 else Fail("404: not found"))
+                for number, job in enumerate(lease.jobs)
+            ]
+        )
+    return crawl
 
 
 async def enqueue(queue: Queue, count: int, *, delay: float = 0.0) -> None:

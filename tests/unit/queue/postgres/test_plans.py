@@ -81,6 +81,10 @@ HOT: dict[str, dict[str, Any]] = {
 }
 LISTS: dict[str, tuple[dict[str, Any], str]] = {
     "group": ({"group_id": new_id()}, "group"),
+    "ended pages of a crawl": (
+        {"group_id": new_id(), "kind": "web.scrape", "states": ["completed", "failed"]},
+        "group",
+    ),
     "tenant": ({"tenant": "acme"}, "tenant"),
     "unique": ({"unique_key": "key"}, "unique"),
     "failed": ({"state": "failed"}, "state_id"),
