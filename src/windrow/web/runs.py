@@ -17,7 +17,7 @@ from windrow.web.pages import Look
 from windrow.web.tree import grow
 
 PAGE: Final = 50
-TREE_PAGES: Final = 1000  # the newest that ended, of which the tree by path is made
+TREE_PAGES: Final = 500  # the newest that ended, of which the tree by path is made
 
 
 async def show_list(look: Look) -> Response:
