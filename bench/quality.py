@@ -1,10 +1,12 @@
 """How well things are found: recall and mean reciprocal rank, by mode.
 
-    .venv/bin/python -m bench.quality [--of-each 400] [--write]
+    .venv/bin/python -m bench.quality [--models] [--of-each 400] [--write]
 
 Pages and questions are those of `bench.corpus`. A question counts by the place of the first page
 that the book's index names for it, each page once, as a person who reads results would count.
-`--write` puts the figures into docs/search-quality.md.
+Measured are ways to cut the pages, with the model that is configured; with `--models`, the local
+one beside a larger one (`bench.minilm`), over a part of the pages. `--write` puts the figures into
+docs/search-quality.md.
 """
 
 from __future__ import annotations
@@ -22,18 +24,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bench import minilm
 from bench.corpus import INSTALL, Page, Question, folders, read_pages, read_questions
 from windrow.index.chunk import DEFAULT_LIMITS, Chunk, Limits, chunk
 from windrow.index.edge import EdgeIndex
 from windrow.index.embed import Embedder, open_embedder
 from windrow.index.home import Labels, Mode, Point, Query, Space
-from windrow.settings import load_settings
+from windrow.settings import Settings, load_settings
 
 DOCUMENT: Final = Path(__file__).parent.parent / "docs" / "search-quality.md"
-MARKS: Final = ("<!-- figures -->", "<!-- end of figures -->")
+BOOK_OF_MODELS: Final = "postgres"
+EVERY: Final = 8  # of its pages, one in so many: the larger model takes a tenth of a second a chunk
 ASKED: Final = 30  # chunks of one search: what a search for ten pages asks for
 COUNTED: Final = 10  # places after which a page is as good as not found
-BATCH: Final = 512
+BATCH: Final = 32  # chunks of one call, which a slow model must answer in time
 MODES: Final[tuple[Mode, ...]] = ("hybrid", "semantic", "keyword")
 
 
@@ -54,7 +58,7 @@ VARIANTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    variant: str
+    name: str  # of the variant or of the model
     mode: Mode
     chunks: int
     recall: float  # of questions, those with a right page among the first five
@@ -66,17 +70,22 @@ def main() -> None:
     books = folders()
     if not books:
         sys.exit(f"the pages are not installed: {INSTALL}")
-    pages = list(read_pages(books))
+    if arguments.models:
+        books = {BOOK_OF_MODELS: books[BOOK_OF_MODELS]}
+    pages = list(read_pages(books))[:: EVERY if arguments.models else 1]
     questions = read_questions(books, {page.name for page in pages}, arguments.of_each)
     print(f"{len(pages)} pages, {len(questions)} questions")
-    found, model = asyncio.run(measure(pages, questions))
-    table = as_table(pages, questions, found, model)
+    if arguments.models:
+        table = models_table(pages, questions, asyncio.run(measure_models(pages, questions)))
+    else:
+        found, model = asyncio.run(measure_variants(pages, questions))
+        table = variants_table(pages, questions, found, model)
     print(table)
     if arguments.write:
-        write(table)
+        write("models" if arguments.models else "figures", table)
 
 
-async def measure(
+async def measure_variants(
     pages: Sequence[Page], questions: Sequence[Question]
 ) -> tuple[list[Quality], str]:
     """The figures, and the model they are of."""
@@ -84,15 +93,43 @@ async def measure(
     found: list[Quality] = []
     try:
         for variant in VARIANTS:
-            async with indexed(pages, variant, embedder) as (index, space):
-                chunks = await index.count(space)
-                for mode in MODES:
-                    places = await ask(index, space, embedder, questions, mode)
-                    found.append(Quality(variant.name, mode, chunks, *figures(places)))
-                    print(found[-1], flush=True)
+            found += await measure(pages, questions, variant, embedder, variant.name)
     finally:
         await embedder.close()
     return found, embedder.model
+
+
+async def measure_models(pages: Sequence[Page], questions: Sequence[Question]) -> list[Quality]:
+    weights = minilm.find_weights()
+    if weights is None:
+        sys.exit(f"the other model is not installed: {minilm.INSTALL}")
+    found: list[Quality] = []
+    async with minilm.serving(weights) as url:
+        for settings in (Settings(), Settings(embed_url=url, embed_model=minilm.MODEL)):
+            embedder = await open_embedder(settings)
+            try:
+                found += await measure(pages, questions, VARIANTS[0], embedder, embedder.model)
+            finally:
+                await embedder.close()
+    return found
+
+
+async def measure(
+    pages: Sequence[Page],
+    questions: Sequence[Question],
+    variant: Variant,
+    embedder: Embedder,
+    name: str,
+) -> list[Quality]:
+    """One index, asked in every mode."""
+    found: list[Quality] = []
+    async with indexed(pages, variant, embedder) as (index, space):
+        chunks = await index.count(space)
+        for mode in MODES:
+            places = await ask(index, space, embedder, questions, mode)
+            found.append(Quality(name, mode, chunks, *figures(places)))
+            print(found[-1], flush=True)
+    return found
 
 
 @asynccontextmanager
@@ -156,39 +193,52 @@ def figures(places: Sequence[int]) -> tuple[float, float]:
     return recall, sum(1 / place for place in places if place) / len(places)
 
 
-def as_table(
-    pages: Sequence[Page], questions: Sequence[Question], found: list[Quality], model: str
+def variants_table(
+    pages: Sequence[Page], questions: Sequence[Question], found: Sequence[Quality], model: str
 ) -> str:
-    characters = sum(len(page.text) for page in pages)
-    lines = [
-        (
-            f"{len(pages):,} pages of {characters / 1e6:.1f} million characters, "
-            f"{len(questions)} questions;"
-        ),
-        f"measured on {time.strftime('%Y-%m-%d')} with {model} in the embedded index.",
-        "",
-        "| Chunks | how many | mode | recall@5 | MRR |",
-        "| --- | --: | --- | --: | --: |",
-    ]
+    return f"{_said(pages, questions)} with {model} in the embedded index.\n\n" + _table(
+        "Chunks", found
+    )
+
+
+def models_table(
+    pages: Sequence[Page], questions: Sequence[Question], found: Sequence[Quality]
+) -> str:
+    said = f"One page in {EVERY} of {BOOK_OF_MODELS.capitalize()}' book: {_said(pages, questions)}"
+    return f"{said} in the embedded index.\n\n{_table('Model', found)}"
+
+
+def _said(pages: Sequence[Page], questions: Sequence[Question]) -> str:
+    characters = sum(len(page.text) for page in pages) / 1e6
+    return (
+        f"{len(pages):,} pages, {characters:.1f} million characters; {len(questions)} questions;\n"
+        f"measured on {time.strftime('%Y-%m-%d')}"
+    )
+
+
+def _table(first: str, found: Sequence[Quality]) -> str:
+    lines = [f"| {first} | how many | mode | recall@5 | MRR |", "| --- | --: | --- | --: | --: |"]
     lines += [
-        f"| {one.variant} | {one.chunks:,} | {one.mode} | {one.recall:.3f} | {one.mrr:.3f} |"
+        f"| {one.name} | {one.chunks:,} | {one.mode} | {one.recall:.3f} | {one.mrr:.3f} |"
         for one in found
     ]
     return "\n".join(lines)
 
 
-def write(table: str) -> None:
-    first, last = map(re.escape, MARKS)
+def write(mark: str, table: str) -> None:
+    """Put a table between its marks."""
+    first, last = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
     text = DOCUMENT.read_text("utf-8")
-    inside = f"{MARKS[0]}\n{table}\n{MARKS[1]}"
-    DOCUMENT.write_text(
-        re.sub(f"{first}.*{last}", lambda _: inside, text, flags=re.DOTALL), "utf-8"
-    )
+    found = re.compile(f"{re.escape(first)}.*{re.escape(last)}", re.DOTALL)
+    if not found.search(text):
+        raise SystemExit(f"{DOCUMENT} has no place for {mark}")
+    DOCUMENT.write_text(found.sub(lambda _: f"{first}\n{table}\n{last}", text), "utf-8")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--of-each", type=int, default=400, help="questions from each book")
+    parser.add_argument("--models", action="store_true", help="the local model beside a larger one")
     parser.add_argument("--write", action="store_true", help="write docs/search-quality.md")
     return parser.parse_args()
 
