@@ -171,9 +171,9 @@ async def test_renewal_tells_that_leases_of_others_ran_out_until_somebody_rescue
     store: Store, clock: FakeClock
 ) -> None:
     """N2: whoever works sees it, though the leader may be what was killed."""
-    await store.insert_jobs([row(lease_seconds=length) for length in (10, 100)])
+    await store.insert_jobs([row(lease_seconds=length) for length in (4, 9)])
     gone, mine = await claim(store, 9)
-    clock.advance(9.999)
+    clock.advance(3.999)
     before = await renew(store, mine)
     clock.advance(0.001)
     after = await renew(store, mine)

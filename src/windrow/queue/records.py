@@ -162,7 +162,8 @@ class Renewal:
     """`held`: ids of the active jobs that the renewed leases hold; a job its worker believes in and
     that is not among them is lost. `stopping`: those that somebody asked to stop, with the state
     they are to end in. `expires_at`: the soonest new expiry. `is_rescue_due`: leases have run out,
-    whoever had them, and nobody has taken their jobs back yet; a store need not tell."""
+    whoever had them, and nobody has taken their jobs back yet; a store need not tell of leases of
+    10 s or more, since a leader that dies is replaced before these run out."""
 
     held: frozenset[str] = frozenset()
     stopping: Mapping[str, JobState] = field(default_factory=dict)

@@ -34,7 +34,7 @@ class Leasing(Verbs):
                 if row["stop_as"] is not None
             },
             expires_at=min(row["expires_at"] for row in rows),
-            is_rescue_due=rows[0]["is_rescue_due"],
+            is_rescue_due=any(row["is_rescue_due"] for row in rows),
         )
 
     async def report_progress(self, reports: Sequence[ProgressReport]) -> tuple[str, ...]:
