@@ -58,7 +58,7 @@ FIGURES := tests/trust/figures
 TRUST   := tests/trust tests/api/test_auth.py tests/api/test_schema.py
 
 # No test begins after so many seconds of its part; each has a limit of its own.
-BOUNDED := --session-timeout=5400
+BOUNDED := --session-timeout=7200
 
 # The tests of trust run one by one, the short ones too: they measure how long things take to recover.
 chaos: $(PEERS) ## Run the tests that take long, and write docs/guarantees.md from what they saw
