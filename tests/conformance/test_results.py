@@ -45,6 +45,7 @@ async def test_result_on_either_side_of_the_blob_limit_is_kept(store: Store, siz
     assert (await get(store, job.id)).result == result
 
 
+@pytest.mark.requires("atomic_ends")  # jobs are rows of its own
 async def test_equal_large_results_share_a_blob(store: Store, run_sql) -> None:
     await add_many(store, 3)
     jobs = await claim(store, 3)
@@ -56,6 +57,7 @@ async def test_equal_large_results_share_a_blob(store: Store, run_sql) -> None:
     assert run_sql("select count(*) from windrow.blob") == [(2,)]
 
 
+@pytest.mark.requires("atomic_ends")  # jobs are rows of its own
 async def test_blob_is_named_by_the_hash_of_its_content(store: Store, run_sql) -> None:
     job = await add_and_claim(store)
     large = "x" * 2 * MIB

@@ -167,6 +167,7 @@ async def test_a_job_that_was_replaced_has_no_steps_of_the_former(store: Store) 
     assert await kept(store, job.id) == {}
 
 
+@pytest.mark.requires("atomic_ends")  # jobs are rows of its own
 async def test_steps_are_deleted_with_their_job(store: Store, run_sql: RunSql) -> None:
     job = await add_and_claim(store)
     await save(store, job)
