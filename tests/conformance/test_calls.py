@@ -28,6 +28,21 @@ async def test_a_call_that_is_there_stays_as_it_is(store: Store) -> None:
     assert await store.list_calls("acme", status="done") == []
 
 
+async def test_calls_under_way_are_counted_by_their_stage(store: Store) -> None:
+    of_acme, of_none, done, failed = (new_id() for _ in range(4))
+    await store.put_calls(
+        [
+            CallRow(of_acme, "acme", "default", "a.ogg", "analyze"),
+            CallRow(of_none, None, "default", "b.ogg"),
+            CallRow(done, "acme", "default", "c.ogg", "done"),
+            CallRow(failed, None, "default", "d.ogg", "failed"),
+        ]
+    )
+    assert await store.count_calls() == {"analyze": 1, "pending": 1}
+    assert await store.count_calls("acme") == {"analyze": 1}
+    assert await store.count_calls("somebody") == {}
+
+
 async def test_j6_what_is_kept_of_a_call_is_kept_once(store: Store) -> None:
     call = new_id()
     await store.put_artifacts([ArtifactRow(call, "audio", "a/audio.flac", 10)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,9 @@ import pytest
 
 from tests.api.server import Server
 from tests.dashboard.conftest import ADMIN, BROKEN, READER, TENANT, Shown
+from windrow import Queue
+from windrow.queue.calls import CallRow
+from windrow.queue.ids import new_id
 from windrow.web.markdown import render_markdown
 from windrow.web.site import ROUTES
 
@@ -197,6 +201,26 @@ def test_keys_are_made_shown_once_and_revoked(server: Server, admin: httpx.Clien
     form = {"do": "revoke", "name": "fields", "token": token}
     assert "counts no longer" in admin.post("/ui/settings", data=form).text
     assert "fields" not in admin.get("/ui/settings").text
+
+
+def test_stages_of_calls_are_shown_with_the_calls_in_each(
+    server: Server, admin: httpx.Client
+) -> None:
+    async def add() -> None:
+        async with Queue.open(server.database) as queue:
+            await queue.store.put_calls([CallRow(new_id(), None, "default", "a.ogg", "analyze")])
+
+    asyncio.run(add())
+    shown = admin.get("/ui/pipelines").text
+    stages = re.findall(
+        r">([a-z ]+)</a>\s*<dl class=\"facts\"><dt>calls</dt><dd[^>]*>(\d+)<", shown
+    )
+    assert stages == [
+        ("extract audio", "0"),
+        ("transcribe start", "0"),
+        ("transcribe poll", "0"),
+        ("analyze", "1"),
+    ]
 
 
 def test_secrets_are_not_among_the_settings(admin: httpx.Client) -> None:

@@ -82,6 +82,10 @@ class CallStore(Protocol):
         """The newest first."""
         ...
 
+    async def count_calls(self, tenant: str | None = None) -> dict[str, int]:
+        """How many have each status, of those that have not ended."""
+        ...
+
     async def note_call(self, note: CallNote, *, tx: Any = None) -> None: ...
 
     async def put_analysis(self, row: AnalysisRow, *, tx: Any = None) -> None:

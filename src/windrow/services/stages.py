@@ -21,7 +21,7 @@ _PIPELINES: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "Pages": (("crawl and scrape", web.QUEUE), _INDEX),
     "Files and notes": (("scan and read", knowledge.QUEUE), _INDEX),
     "Videos": (("scrape", video.SCRAPE_QUEUE), ("enrich", video.ENRICH_QUEUE), _INDEX),
-    "Calls": (("extract, transcribe, analyse", calls.QUEUE), _INDEX),
+    "Calls": (("all stages", calls.QUEUE), _INDEX),
     "Webhooks": (("send", webhooks.QUEUE),),
 }
 
@@ -30,16 +30,28 @@ _PIPELINES: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
 class StageCount:
     name: str
     queue: str
-    counts: Sequence[tuple[JobState, int]]
+    counts: Sequence[tuple[str, int]]
 
 
 async def count_stages(queue: TenantQueue) -> dict[str, list[StageCount]]:
-    """The stages of each pipeline, in their order, with the jobs of their queues."""
+    """The stages of each pipeline, in their order, with the jobs of their queues; those of calls,
+    which share a queue, with the calls that are in each."""
     counts = {info.name: info.counts for info in await queue.list_queues()}
-    return {
+    found = {
         pipeline: [
             StageCount(name, at, [(state, counts.get(at, {}).get(state, 0)) for state in COUNTED])
             for name, at in stages
         ]
         for pipeline, stages in _PIPELINES.items()
     }
+    if queue.queue.store.capabilities.documents:
+        found["Calls"][:0] = await _count_calls(queue)
+    return found
+
+
+async def _count_calls(queue: TenantQueue) -> list[StageCount]:
+    under_way = await queue.queue.store.count_calls(queue.tenant)
+    return [
+        StageCount(stage.replace("_", " "), calls.QUEUE, [("calls", under_way.get(stage, 0))])
+        for stage in calls.STAGES
+    ]

@@ -35,6 +35,9 @@ class Calling(Documenting):
         found = await self._run("list_calls", tenant=tenant, status=status, limit=limit)
         return [_call(row) for row in found]
 
+    async def count_calls(self, tenant: str | None = None) -> dict[str, int]:
+        return {row["status"]: row["n"] for row in await self._run("count_calls", tenant=tenant)}
+
     async def note_call(self, note: CallNote, *, tx: Any = None) -> None:
         await self._step(row_steps("note_calls", [note]), tx)
 

@@ -768,6 +768,8 @@ CREATE TABLE windrow.call (
     created_at timestamptz NOT NULL
 );
 CREATE INDEX call_tenant ON windrow.call (tenant, created_at);
+CREATE INDEX call_under_way ON windrow.call (status, tenant)
+    WHERE status NOT IN ('done', 'failed');
 
 -- What is kept of a call in the store of artifacts, by the name of its part.
 CREATE TABLE windrow.call_artifact (

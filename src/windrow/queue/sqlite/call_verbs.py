@@ -36,6 +36,10 @@ class CallVerbs(DocumentVerbs):
         values = {"tenant": tenant, "status": status, "limit": limit}
         return await self._read(lambda work: _calls(work, "list_calls", values))
 
+    async def count_calls(self, tenant: str | None = None) -> dict[str, int]:
+        found = await self._read(lambda work: work.rows("count_calls", {"tenant": tenant}))
+        return {str(row[0]): int(row[1]) for row in found}
+
     async def note_call(self, note: CallNote, *, tx: Any = None) -> None:
         await self._step(row_steps("note_calls", [note]), tx)
 

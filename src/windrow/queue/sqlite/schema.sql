@@ -29,6 +29,9 @@ CREATE TABLE windrow_call (
 
 CREATE INDEX windrow_call_tenant ON windrow_call (tenant, created_at);
 
+CREATE INDEX windrow_call_under_way ON windrow_call (status, tenant)
+  WHERE status NOT IN ('done', 'failed');
+
 CREATE TABLE windrow_call_artifact (
   call TEXT NOT NULL,
   name TEXT NOT NULL,
