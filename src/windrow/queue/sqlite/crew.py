@@ -82,7 +82,7 @@ class Crew:
         while role is Role.FIRST:
             count = len(self._waiting)
             if waiter.acquire(timeout=GATHER_SECONDS):
-                return Role.FOLLOWS
+                return self._role_when_woken(call)
             with self._guard:
                 role = self._role_of(call)
                 if role is Role.FIRST and len(self._waiting) == count:  # no more have come
@@ -90,10 +90,14 @@ class Crew:
                     return Role.LEADS
         if role is Role.FOLLOWS:
             waiter.acquire()
-            if not call.is_answered:  # the one who led has gone, and we came meanwhile
-                with self._guard:
-                    return self._role_of(call)
+            return self._role_when_woken(call)
         return role
+
+    def _role_when_woken(self, call: Call) -> Role:
+        if call.is_answered:
+            return Role.FOLLOWS
+        with self._guard:  # the one who led has gone, or somebody else who waited
+            return self._role_of(call)
 
     def _lead(self) -> None:
         calls: list[Call] = []

@@ -223,6 +223,22 @@ async def test_loops_and_threads_write_through_one_writer(tmp_path: Path) -> Non
         await asyncio.to_thread(enqueue, 9)
 
 
+def test_the_first_goes_on_counting_when_another_leaves(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windrow.queue.sqlite.crew.GATHER_SECONDS", 0.5)
+    desk.crew._expected = THREADS
+    asked = desk.ask(write("a"))
+    desk.wait_for(1)
+    other = Call(write("b"))
+    with desk.crew._guard:
+        desk.crew._waiting.append(other)
+    desk.crew._leave(other)
+
+    assert asked.result(SECONDS) == "a"
+    assert desk.notes() == ["a"]
+
+
 def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
     writer = Writer(connect(Location(str(tmp_path / "notes.db"))))
     if (child := os.fork()) == 0:
