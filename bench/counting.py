@@ -7,10 +7,18 @@ from contextlib import closing
 
 import psycopg
 
+from bench.record import WrongRun
+
+LIMIT_SECONDS = 60
+
 
 def in_postgres(url: str, statement: str) -> int:
-    with psycopg.connect(url) as connection:
-        row = connection.execute(statement.encode()).fetchone()
+    """Of somebody's own view perhaps, which is not always answered: then he is given up."""
+    with psycopg.connect(url, options=f"-c statement_timeout={LIMIT_SECONDS}s") as connection:
+        try:
+            row = connection.execute(statement.encode()).fetchone()
+        except psycopg.errors.QueryCanceled:
+            raise WrongRun(f"not counted within {LIMIT_SECONDS} s: {statement}") from None
     if row is None:
         raise RuntimeError(f"no row came of {statement}")
     return int(row[0])
