@@ -48,10 +48,12 @@ class Crew:
             self._waiting.append(call)
             role = self._role_of(call)
         try:
-            while role is not Role.LEADS and not call.is_answered:
-                role = self._wait(call, role)
-            if role is Role.LEADS:
-                self._lead()
+            while role is Role.LEADS or not call.is_answered:
+                if role is Role.LEADS:
+                    self._lead()  # more may wait than one transaction takes, and ours be among them
+                    role = self._role_when_woken(call)
+                else:
+                    role = self._wait(call, role)
         except BaseException:  # this thread is to end, and others wait for it
             self._leave(call)
             raise

@@ -137,6 +137,18 @@ def test_those_who_come_while_one_writes_are_written_by_one_of_them(desk: Desk) 
     assert len(desk.commits) == 2
 
 
+def test_nobody_is_answered_before_the_commit_when_more_wait_than_one_takes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windrow.queue.sqlite.crew.MOST_CALLS", 2)
+    desk.crew._expected = THREADS  # so that the last to come leads, who is not among the first two
+    asked = [desk.ask(write(str(n))) for n in range(THREADS)]
+
+    assert sorted(one.result(SECONDS) or "" for one in asked) == [str(n) for n in range(THREADS)]
+    assert len(desk.commits) >= THREADS // 2
+    assert desk.notes() == [str(n) for n in range(THREADS)]
+
+
 def test_one_who_is_expected_and_does_not_come_is_not_waited_for(desk: Desk) -> None:
     for one in desk.ask_behind(write("a"), write("b"), write("c")):
         one.result(SECONDS)
