@@ -268,6 +268,7 @@ async def test_a6_what_another_tenant_has_is_not_there(client: Client) -> None:
         await stranger.ask("PATCH", f"/queue/jobs/{job_id}", {"payload": 1}),
         await stranger.ask("POST", f"/queue/jobs/{job_id}/cancel"),
         await stranger.ask("POST", f"/queue/jobs/{job_id}/complete", {"lease": lease}),
+        await stranger.ask("POST", "/queue/renew", {"runs": [{"id": job_id, "lease": lease}]}),
         await stranger.ask("GET", f"/queue/groups/{group}"),
         await stranger.ask("POST", f"/queue/groups/{group}/cancel"),
         await stranger.ask("POST", "/queue/jobs", {"kind": "mail", "group": group}),
@@ -286,6 +287,22 @@ async def test_a6_what_another_tenant_has_is_not_there(client: Client) -> None:
     listed = await stranger.ask("GET", "/queue/jobs?tenant=acme")
     claimed = await stranger.ask("POST", "/queue/claim", {"queues": ["a"], "tenants": ["acme"]})
     assert (listed.status_code, claimed.status_code) == (403, 403)
+
+
+async def test_a_tenant_holds_on_to_no_lease_but_its_own(client: Client, clock: FakeClock) -> None:
+    await client.enqueue()
+    [job] = await client.claim(seconds=10)
+    stranger = client.using("globex")
+    own = await stranger.enqueue()
+    await stranger.claim(seconds=10)
+
+    clock.advance(8)
+    body = {"runs": [{"id": own, "lease": job["lease"]}], "seconds": 60}
+    renewed = await stranger.ask("POST", "/queue/renew", body)
+    clock.advance(4)
+
+    assert (renewed.status_code, renewed.json()["lost"]) == (409, [own])
+    assert len(await client.claim()) == 1, "the lease of the other tenant has run out all the same"
 
 
 async def test_those_who_see_all_claim_for_all_tenants(client: Client) -> None:

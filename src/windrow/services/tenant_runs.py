@@ -74,8 +74,8 @@ async def renew(
 ) -> Held:
     """Hold leases longer, by their own length or by `seconds`. Raises LeaseLost, which names the
     jobs that were lost; the others are held on."""
-    tokens = sorted({token for _, token in runs})
-    renewal = await queue.queue.store.extend_leases(tokens, check_lease(seconds))
+    tokens = await _own_tokens(queue, runs)
+    renewal = await queue.queue.store.extend_leases(sorted(tokens), check_lease(seconds))
     wanted = [plain_id(job_id) for job_id, _ in runs]
     if lost := [job_id for job_id in wanted if job_id not in renewal.held]:
         raise LeaseLost(*lost)
@@ -107,6 +107,17 @@ async def _leased(queue: TenantQueue, runs: Sequence[tuple[str, str]]) -> list[J
         msgspec.structs.replace(found[plain_id(job_id)], lease_token=plain_id(token))
         for job_id, token in runs
     ]
+
+
+async def _own_tokens(queue: TenantQueue, runs: Sequence[tuple[str, str]]) -> set[str]:
+    """A lease is of all the jobs of a claim: whoever names one that is not that of its own job
+    would hold on to somebody else's."""
+    if queue.tenant is None:
+        return {token for _, token in runs}
+    found = await queue.get_all([job_id for job_id, _ in runs])
+    return {
+        token for job_id, token in runs if found[plain_id(job_id)].lease_token == plain_id(token)
+    }
 
 
 def _is_token(text: str) -> bool:
