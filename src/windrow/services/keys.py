@@ -56,20 +56,33 @@ class KeyRing:
         self._configured = parse_keys(settings.api_keys)
         self._known: dict[str, Identity] = {}
         self._until = 0.0
-        self._reading = asyncio.Lock()
+        self._reading: asyncio.Task[dict[str, Identity]] | None = None
 
     async def read(self) -> dict[str, Identity]:
         """Whom each stands for, by its hash."""
-        if self._until < time.monotonic():
-            async with self._reading:  # one for all who ask meanwhile
-                if self._until < time.monotonic():
-                    self._known = await self._read()
-                    self._until = time.monotonic() + KEPT_SECONDS
-        return self._known
+        if self._until >= time.monotonic():
+            return self._known
+        # One reads for all who ask meanwhile, and all of them go on at once: by a lock they would
+        # one by one, and whoever came later would be served before them.
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._renew())
+        return await asyncio.shield(self._reading)
 
     def forget(self) -> None:
         """Read them anew the next time: one was made or revoked."""
         self._until = 0.0
+        self._reading = None  # what is being read may be from before
+
+    async def _renew(self) -> dict[str, Identity]:
+        reading = asyncio.current_task()
+        try:
+            known = await self._read()
+            if self._reading is reading:
+                self._known, self._until = known, time.monotonic() + KEPT_SECONDS
+            return known
+        finally:
+            if self._reading is reading:
+                self._reading = None
 
     async def _read(self) -> dict[str, Identity]:
         stored = {
