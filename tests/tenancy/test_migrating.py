@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from unittest.mock import patch
+
+import pytest
 
 from tests.tenancy.conftest import Tenancy
 from windrow.queue.migrate import Migration, load_migrations
@@ -14,15 +18,35 @@ from windrow.services.tenancy import tenancy_status
 LATER = Migration(9999, "9999_later", "CREATE TABLE windrow.later (tenant text)")
 
 
-async def test_migration_secures_what_it_adds(tenancy: Tenancy) -> None:
+@contextmanager
+def later() -> Iterator[None]:
     migrations = (*load_migrations(PACKAGE), LATER)
     with (
         patch("windrow.queue.migrate.load_migrations", return_value=migrations),
         patch.object(schema, "load_migrations", return_value=migrations),
     ):
+        yield
+
+
+async def test_migration_secures_what_it_adds(tenancy: Tenancy) -> None:
+    with later():
         assert await migrate_database(tenancy.url) == ["9999_later"]
         assert (await tenancy_status(tenancy.url)).problems == ()
     async with tenancy.connected() as owner:
         assert await owner.fetchval(
             "SELECT relrowsecurity FROM pg_class WHERE oid = 'windrow.later'::regclass"
         )
+
+
+async def test_migration_that_ends_before_its_tables_are_secured_has_not_happened(
+    tenancy: Tenancy,
+) -> None:
+    with later():
+        with (
+            patch.object(schema, "enable_rls", side_effect=KeyboardInterrupt),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            await migrate_database(tenancy.url)
+
+        assert await migrate_database(tenancy.url) == ["9999_later"]
+        assert (await tenancy_status(tenancy.url)).problems == ()

@@ -40,13 +40,13 @@ class Schema(Verbs):
     async def migrate(self) -> list[str]:
         async with self._database.connection() as connection:
             _refuse_newer(await _version(connection))
-            applied = [
-                migration.name
-                for migration in load_migrations(PACKAGE)
-                if await _apply(connection, migration)
-            ]
-            if applied and await is_enabled(connection):
-                await enable_rls(connection)  # new tables and leaves are secured as well
+            *earlier, last = load_migrations(PACKAGE)
+            applied = [one.name for one in earlier if await _apply(connection, one)]
+            async with connection.transaction():  # tables are not there before they are secured
+                if await _apply(connection, last):
+                    applied.append(last.name)
+                    if await is_enabled(connection):
+                        await enable_rls(connection)
             return applied
 
 
