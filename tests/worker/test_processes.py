@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from tests.worker import handlers
 from windrow import Job, NewJob, Queue, Worker, handler
 from windrow.errors import ConfigError
 from windrow.queue.job import JobState
+from windrow.worker.processes import Processes
 
 
 async def run(queue: Queue, kind: str, payload: Any = None) -> Job:
@@ -77,3 +81,24 @@ async def test_handler_a_child_could_not_find_is_refused(queue: Queue) -> None:
 
         @handler("work", run="process")
         def work(job: Job) -> None: ...
+
+
+async def test_a_process_that_nobody_waits_for_any_more_does_not_stay() -> None:
+    processes = Processes(1)
+    before = set(multiprocessing.active_children())
+
+    async def ask() -> None:
+        async with processes.child():
+            raise AssertionError("it was cancelled before")
+
+    asking = asyncio.create_task(ask())
+    while not (born := set(multiprocessing.active_children()) - before):
+        await asyncio.sleep(0.001)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+    [child] = born
+    await asyncio.to_thread(child.join, 30)
+    assert child.exitcode == -signal.SIGKILL
+    await processes.close()

@@ -17,7 +17,7 @@ import pickle
 import signal
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -95,8 +95,17 @@ class Processes:
         self._waiters.shutdown(wait=False)
 
     async def _start(self) -> Child:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._waiters, Child, self._waiters)
+        starting = self._waiters.submit(Child, self._waiters)
+        try:
+            return await asyncio.shield(asyncio.wrap_future(starting))
+        except asyncio.CancelledError:  # nobody would have it, and it would stay
+            starting.add_done_callback(_kill_when_there)
+            raise
+
+
+def _kill_when_there(starting: Future[Child]) -> None:
+    if starting.exception() is None:
+        starting.result().kill()
 
 
 class Helper:
