@@ -520,7 +520,11 @@ class DuplicateJob(QueueError):
     def __init__(self, unique: str, existing: str) -> None:
         self.unique = unique
         self.existing = existing
-        super().__init__(f"unique key {unique!r} is held by job {existing}")
+        super().__init__(
+            f"there is a job {existing} already"
+            if unique == existing
+            else f"unique key {unique!r} is held by job {existing}"
+        )
 
 
 class IllegalTransition(QueueError):
