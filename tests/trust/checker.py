@@ -112,6 +112,7 @@ def stale_token_refused(past: Past) -> Iterator[Finding]:
     for life in past.lives.values():
         claims = {run.number: run.claimed for run in life.runs if run.claimed is not None}
         for run in life.runs:
+            yield from _heard_when_stale(run, claims)
             if run.accepted is None:
                 continue
             if run.claimed is None and claims:
@@ -130,6 +131,17 @@ def stale_token_refused(past: Past) -> Iterator[Finding]:
                     f"after run {overtaken[0]} had claimed it: its token was stale"
                 )
                 yield life.id, words
+
+
+def _heard_when_stale(run: Run, claims: Mapping[int, int]) -> Iterator[Finding]:
+    words = {"renewed": "extended its lease", "kept": "kept a step"}
+    for asked, entry in run.said:
+        for number, claimed in claims.items():
+            if number > run.number and claimed < asked:
+                stale = f"after run {number} had claimed it: its token was stale"
+                what = f"run {run.number} of job {run.job} {words[entry.what]} by {run.by}"
+                yield run.job, f"{what} {stale}"
+                break
 
 
 def bounded_attempts(past: Past) -> Iterator[Finding]:

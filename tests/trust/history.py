@@ -9,8 +9,8 @@ judges.
 
 One file for many processes: an entry is one `os.write` in append mode, on lines of its own, so that
 a writer killed in the middle of it tears nothing but this entry. The order of the file is the order
-in which entries were written, and the checker concludes nothing from more than that: what an
-entry tells has happened before it, and what it announces (`offered`, `asked`, `ended`) after it.
+in which entries were written, and the checker concludes nothing from more than that: what an entry
+tells has happened before it, what it announces (`offered`, `asked`, `holds`, `ended`) after it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ What = Literal[
     "started",  # the run entered the handler
     "effect",  # a side effect outside the store
     "written",  # a row through `job.tx`
-    "renewed",  # the lease was extended, and the job is held
+    "holds",  # the run is about to extend its lease, or to keep a step
+    "renewed",  # … and the lease was extended
+    "kept",  # … and the step was taken
     "ended",  # the run left the handler: before the finish is sent
     "finished",  # the reply: `outcome` (done, retry, snooze, fail, cancel), whether `accepted`
     "retried",  # somebody gave an ended job another life

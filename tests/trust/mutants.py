@@ -20,6 +20,7 @@ from windrow.queue.records import (
     JobRow,
     LimitRow,
     QueueInfo,
+    Renewal,
 )
 
 # Every attribute of the wrapped store is there, which types cannot say of a proxy.
@@ -55,6 +56,49 @@ class AcceptsAll(Mutant):
     async def finish_jobs(self, finishes: Sequence[Finish], **options: Any) -> Finished:
         finished = await self.store.finish_jobs(finishes, **options)
         return dataclasses.replace(finished, lost=())
+
+
+class RenewsStaleLeases(Mutant):
+    """Says that every lease is held, whoever has the jobs now."""
+
+    async def extend_leases(self, tokens: Sequence[str], seconds: int | None = None) -> Renewal:
+        renewal: Renewal = await self.store.extend_leases(tokens, seconds)
+        return dataclasses.replace(renewal, held=Everything())
+
+
+class Everything(frozenset[str]):
+    def __contains__(self, one: object) -> bool:
+        return True
+
+
+class KeepsStaleSteps(Mutant):
+    """Takes every step for one of whoever holds the job."""
+
+    async def save_step(self, job_id: str, token: str, name: str, result: str) -> str:
+        job = (await self.store.get_jobs([job_id])).get(job_id)
+        held = token if job is None else job.lease_token or token
+        kept: str = await self.store.save_step(job_id, held, name, result)
+        return kept
+
+
+class ForgetsAttempts(Mutant):
+    """Does not count a run that failed and is tried again."""
+
+    async def finish_jobs(self, finishes: Sequence[Finish], **options: Any) -> Finished:
+        uncounted = [msgspec.structs.replace(finish, uses_attempt=False) for finish in finishes]
+        finished: Finished = await self.store.finish_jobs(uncounted, **options)
+        return finished
+
+
+class CompletesUnrun(Mutant):
+    """Completes one of the jobs of a claim, and gives out the others."""
+
+    async def claim_jobs(self, claim: Claim) -> list[Any]:
+        found: list[Any] = await self.store.claim_jobs(claim)
+        if len(found) > 1:
+            job = found.pop()
+            await self.store.finish_jobs([Finish(job.id, job.lease_token, JobState.COMPLETED)])
+        return found
 
 
 class CompletesTwice(Mutant):

@@ -28,6 +28,8 @@ class Run:
     started: int | None = None
     ended: int | None = None
     written: int = 0  # rows through `job.tx`
+    holds: int | None = None  # since when it may have asked for what is said next
+    said: list[tuple[int, Entry]] = field(default_factory=list)  # what was taken of it meanwhile
     replies: list[Entry] = field(default_factory=list)
 
     @property
@@ -144,6 +146,10 @@ def _note_run(life: Life, entry: Entry, place: int) -> None:
             run.started = place
         case "written":
             run.written += 1
+        case "holds":
+            run.holds = place
+        case "renewed" | "kept" if run.holds is not None:
+            run.said.append((run.holds, entry))
         case "ended":
             run.ended = place
         case "finished":

@@ -195,6 +195,30 @@ def test_stale_token_refused_finds_a_zombie_that_was_believed(script: Script) ->
     )
 
 
+@pytest.mark.parametrize(
+    ("what", "words"), [("renewed", "extended its lease"), ("kept", "kept a step")]
+)
+def test_stale_token_refused_finds_what_was_taken_of_a_zombie_meanwhile(
+    script: Script, what: What, words: str
+) -> None:
+    script.enqueue("a").claim("a", "t1", by="zombie").claim("a", "t2", 2)
+    script.add("zombie", "holds", "a", token="t1").add("zombie", what, "a", token="t1")
+    script.end("a", "t2").final("a")
+
+    assert script.broken("stale_token_refused") == [
+        f"run 1 of job a {words} by zombie after run 2 had claimed it: its token was stale"
+    ]
+
+
+@pytest.mark.parametrize("what", ["renewed", "kept"])
+def test_stale_token_refused_excuses_what_was_asked_for_in_time(script: Script, what: What) -> None:
+    script.enqueue("a").claim("a", "t1", by="one").add("one", "holds", "a", token="t1")
+    script.claim("a", "t2", 2, by="two").add("one", what, "a", token="t1")
+    script.end("a", "t2", by="two").final("a")
+
+    assert check(script.entries) == []
+
+
 def test_stale_token_refused_goes_by_the_number_of_the_run_and_not_by_who_wrote_first(
     script: Script,
 ) -> None:

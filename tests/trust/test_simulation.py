@@ -13,6 +13,7 @@ import pytest
 from tests.trust import mutants, scorecard
 from tests.trust.promises import PROMISES
 from tests.trust.simulation import Desk, PostgresDesk, open_desk, replay_command
+from tests.trust.stage import FAULTY
 
 SEEDS = 200
 MORE_SEEDS = 4000
@@ -49,6 +50,8 @@ def test_every_promise_holds_for_thousands_of_seeds() -> None:
     pieces = [range(at, at + PIECE) for at in range(first, first + MORE_SEEDS, PIECE)]
     with ProcessPoolExecutor(mp_context=get_context("forkserver")) as processes:
         met = sum(processes.map(held_apart, pieces), Counter())
+    places = [f"killed {place} {verb}" for verb in FAULTY for place in ("before", "after")]
+    assert [place for place in places if not met[place]] == []
     record("sqlite", met, MORE_SEEDS)
 
 
@@ -73,6 +76,10 @@ def test_the_same_seed_gives_the_same_run(desk: Desk) -> None:
     ("mutant", "promise"),
     [
         (mutants.IgnoresTokens, "stale_token_refused"),
+        (mutants.RenewsStaleLeases, "stale_token_refused"),
+        (mutants.KeepsStaleSteps, "stale_token_refused"),
+        (mutants.ForgetsAttempts, "bounded_attempts"),
+        (mutants.CompletesUnrun, "runs_at_least_once"),
         (mutants.AcceptsAll, "one_accepted_completion"),
         (mutants.CompletesTwice, "one_final_state"),
         (mutants.LosesInserts, "nothing_lost"),

@@ -104,15 +104,26 @@ class Worker(Part):
         for _ in range(self.chance.choice((0, 1, 5))):
             await stand(1)
         if self.world.happens(0.3):
+            self.history.of(job, "holds")
             await lease.renew()
-            self.history.of(job, "renewed")
+            if job.id in lease._open:  # it may have been told before that this one is lost
+                self.history.of(job, "renewed")
         if self.world.happens(0.5):
             await job.tx.execute(f"INSERT INTO {ROWS} (job) VALUES ($1)", job.id)
             self.history.of(job, "written")
 
     async def _step(self, job: Job) -> None:
         """What the first run to take it got is what every later one gets."""
-        value = await job.step("look", lambda: job.runs)
+        looked: list[int] = []
+
+        def look() -> int:
+            looked.append(job.runs)
+            self.history.of(job, "holds")
+            return job.runs
+
+        value = await job.step("look", look)
+        if looked:
+            self.history.of(job, "kept")
         kept = self.world.steps.setdefault(job.id, value)
         if kept != value and job.unique is None:
             self.world.wrong.append(f"a step of job {job.id} was {kept}, and later {value}")
