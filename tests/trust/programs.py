@@ -29,6 +29,7 @@ from windrow.errors import LeaseLost, StoreError
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.records import Claim, Finish, Finished
+from windrow.queue.sqlite import connection
 from windrow.queue.store import Store, open_store
 
 # What the kind `write` leaves behind through `job.tx`; no key: a second row would stay.
@@ -324,6 +325,8 @@ def live(program: str, options: dict[str, Any], by: str, ears: Connection, log: 
     sys.stdout = sys.stderr = Path(log).open("a", buffering=1)  # noqa: SIM115
     logging.basicConfig(level=logging.WARNING, format=f"{by} %(name)s: %(message)s", force=True)
     history = History(Path(options.pop("history")), by)
+    if patience := options.pop("busy_seconds", None):
+        connection.BUSY_SECONDS = patience  # type: ignore[misc]
     module, _, name = program.rpartition(":")
     found = getattr(import_module(module or __name__), name)
     asyncio.run(_live(found, history, options, ears))

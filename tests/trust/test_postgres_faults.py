@@ -238,6 +238,7 @@ async def test_a_forgotten_snapshot_slows_nothing_down_for_good(url: str, tmp_pa
         await crew.stop()
         await old.close()
         verdict = await crew.conclude()
+    assert rates[-1] > rates[0] / 4, f"claims step over more and more dead rows: {rates}"
     verdict.keep(
         "steady",
         "a snapshot held open",

@@ -119,3 +119,9 @@ def test_without_the_variable_nothing_is_written(
 def test_every_test_that_a_promise_names_is_there() -> None:
     named = {test for promise in PROMISES for test in promise.tests}
     assert [test for test in sorted(named) if not (scorecard.ROOT / test).exists()] == []
+
+
+def test_the_page_in_the_docs_is_what_the_figures_say() -> None:
+    figures = scorecard.read(scorecard.ROOT / "tests" / "trust" / "figures")
+
+    assert scorecard.PAGE.read_text("utf-8") == scorecard.page(figures)

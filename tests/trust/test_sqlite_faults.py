@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,15 +22,15 @@ pytestmark = pytest.mark.chaos
 
 
 async def weather(
-    url: str, folder: Path, fault: Callable[[], Awaitable[None]], strikes: int
+    url: str, folder: Path, fault: Callable[[], Awaitable[None]], strikes: int, **options: Any
 ) -> tuple[list[float], Verdict]:
-    """Enqueue and work on jobs while the file suffers."""
+    """Enqueue and work on jobs while the file suffers. `options` are those of all processes."""
     recovery = []
     with Crew(url, folder) as crew:
         crew.make_rows()
-        producer = crew.start("produce", kinds=("work", "write"), pause=0.05)
+        producer = crew.start("produce", kinds=("work", "write"), pause=0.05, **options)
         for _ in range(2):
-            crew.start(lease=2)
+            crew.start(lease=2, **options)
         for _ in range(strikes):
             before = crew.done
             await crew.until(lambda before=before: crew.done >= before + 200)  # type: ignore[misc]
@@ -45,7 +46,17 @@ async def weather(
     return recovery, verdict
 
 
-async def test_another_program_locks_the_file(sqlite_template: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fault", "patience"),
+    [
+        ("file locked by another program", {}),
+        ("file locked for longer than writers wait", {"busy_seconds": 0.2}),
+    ],
+    ids=["for less than writers wait", "for longer"],
+)
+async def test_another_program_locks_the_file(
+    sqlite_template: Path, tmp_path: Path, fault: str, patience: dict[str, float]
+) -> None:
     path = tmp_path / "jobs.db"
     shutil.copyfile(sqlite_template, path)
 
@@ -55,14 +66,14 @@ async def test_another_program_locks_the_file(sqlite_template: Path, tmp_path: P
             await asyncio.sleep(1)
             other.execute("ROLLBACK")
 
-    recovery, verdict = await weather(f"sqlite:///{path}", tmp_path, lock, strikes=5)
+    recovery, verdict = await weather(f"sqlite:///{path}", tmp_path, lock, strikes=5, **patience)
     verdict.keep(
         "at_least_once",
-        "file locked by another program",
+        fault,
         store="sqlite",
         faults=5,
         recovery=recovery,
-        note="for 1 s each",
+        note="; ".join(["for 1 s each", *(f"writers wait {s} s" for s in patience.values())]),
     )
 
 
