@@ -7,9 +7,11 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -17,8 +19,9 @@ from tests.postgres_server import TEST_SETTINGS, PostgresServer, create_database
 from tests.trust.harness import Crew, Member
 from tests.trust.history import Entry
 from tests.trust.peers import CONTESTANTS, STALE_SECONDS, Contestant
+from tests.trust.proxy import Proxy
 from tests.trust.scorecard import OURS, record
-from tests.trust.test_postgres_faults import END_ALL, execute
+from tests.trust.test_postgres_faults import END_ALL, execute, netloc_of, set_read_only
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
@@ -27,12 +30,23 @@ BATCH = 100
 WORKERS = 2
 # Nothing has been done for so long: what is left is stuck.
 STUCK_SECONDS = 12.0
-FAULTS = {"kill": 10, "restart": 3, "terminate": 8, "stop": 3}
+FAULTS = {
+    "kill": 10,
+    "restart": 3,
+    "terminate": 8,
+    "stop": 3,
+    "cut": 8,
+    "silent": 3,
+    "read-only": 3,
+}
 WORDS = {
     "kill": "kill -9 of workers",
     "restart": "Postgres stopped at once and started again",
     "terminate": "all sessions terminated",
     "stop": "SIGSTOP for longer than the lease",
+    "cut": "connections cut by a proxy",
+    "silent": "no message passed on for longer than the lease",
+    "read-only": "read-only for a second",
 }
 
 
@@ -54,7 +68,22 @@ async def test_what_becomes_of_jobs_when(
             pytest.skip(f"{package} is not installed: `make chaos` installs it")
     url = create_database(server.url())
     await contestant.setup(url)
-    with Crew(url, tmp_path) as crew:
+    async with Proxy("127.0.0.1", server.port) as proxy:
+        if fault in ("cut", "silent"):
+            contestant = through(proxy, contestant, url)
+        await contest(contestant, fault, url, tmp_path, Strikes(server, proxy))
+
+
+def through(proxy: Proxy, contestant: Contestant, url: str) -> Contestant:
+    """The same with workers that do not know that there is a proxy."""
+    there = urlunsplit(urlsplit(url)._replace(netloc=netloc_of(url, proxy.port)))
+    return replace(contestant, options={**contestant.options, "url": there})
+
+
+async def contest(
+    contestant: Contestant, fault: str, url: str, folder: Path, strikes: Strikes
+) -> None:
+    with Crew(url, folder) as crew:
         for first in range(0, JOBS, BATCH):
             for job in await contestant.enqueue(url, range(first, first + BATCH)):
                 crew.history.write("enqueued", job)
@@ -66,7 +95,7 @@ async def test_what_becomes_of_jobs_when(
             if fault in ("kill", "stop"):
                 taken.append(await take_out(crew, contestant, fault, workers))
             else:
-                recovery.append(await strike(crew, contestant, fault, server))
+                recovery.append(await strikes.strike(crew, contestant, fault))
         stuck = await until_over(crew, contestant, url)
         recovery += [done_by_others(crew.entries, by, at) for by, at in taken]
     done = Counter(entry.job for entry in crew.entries if entry.what == "effect")
@@ -108,18 +137,37 @@ async def take_out(
     return victim.by, at
 
 
-async def strike(
-    crew: Crew, contestant: Contestant, fault: str, server: PostgresServer
-) -> float | None:
-    """Do it to the server; how long it took to the next job done, from when the server answers."""
-    if fault == "restart":
-        server.halt(signal.SIGQUIT)
-        server.resume()
-    else:
-        await execute(server.url(), END_ALL)
-    over = time.monotonic()
-    after = await next_effect(crew, contestant, over)
-    return None if after is None else after - over
+@dataclass(frozen=True)
+class Strikes:
+    """What is done to the server, or on the way to it."""
+
+    server: PostgresServer
+    proxy: Proxy
+
+    async def strike(self, crew: Crew, contestant: Contestant, fault: str) -> float | None:
+        """How long it took to the next job done, from when the server answers."""
+        await self._do(fault)
+        over = time.monotonic()
+        after = await next_effect(crew, contestant, over)
+        return None if after is None else after - over
+
+    async def _do(self, fault: str) -> None:
+        match fault:
+            case "restart":
+                self.server.halt(signal.SIGQUIT)
+                self.server.resume()
+            case "cut":
+                self.proxy.cut()
+            case "silent":
+                self.proxy.stall(True)
+                await asyncio.sleep(STALE_SECONDS + 1)
+                self.proxy.stall(False)
+            case "read-only":
+                await set_read_only(self.server.url(), "on")
+                await asyncio.sleep(1)
+                await set_read_only(self.server.url(), "off")
+            case _:
+                await execute(self.server.url(), END_ALL)
 
 
 def done_by_others(entries: Sequence[Entry], by: str, at: float) -> float | None:
