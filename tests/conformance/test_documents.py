@@ -16,6 +16,7 @@ from windrow.queue.documents import (
     Move,
     Pending,
     Place,
+    Refused,
     SourceNote,
     SourceRow,
     Written,
@@ -359,3 +360,33 @@ async def test_documents_at_an_address_are_found_in_every_source(store: Store) -
     assert [one.source for one in own] == ["s1", "s2"]
     assert [one.tenant for one in await store.find_at("a")] == ["acme", "acme", "globex"]
     assert await store.find_at("a", "nobody") == []
+
+
+async def test_document_whose_text_is_refused_says_why_until_it_has_another(store: Store) -> None:
+    first, old = document(text="one")
+    await put(store, (first, old))
+    await store.switch_contents([Written(old.id, 1, "space")])
+    second, new = document(text="two")
+    await put(store, (second, new))
+
+    await store.refuse_contents([Refused(new.id, "too long")])
+
+    found = await only(store)
+    assert (found.content, found.pending, found.skipped) == (old.id, new.id, "too long")
+    [counted] = await store.count_documents("acme")
+    assert (counted.searchable, counted.pending, counted.skipped) == (1, 0, 1)
+    pending = await store.count_pending("acme", "docs", "s1")
+    assert (pending.waiting, pending.contents) == (1, ()), "nothing is to come for it"
+    await put(store, (second, new))
+    assert (await only(store)).skipped == "too long", "the same words are refused still"
+
+    await store.switch_contents([Written(new.id, 1, "space")])
+    assert ((found := await only(store)).skipped, found.content) == (None, new.id)
+    await store.refuse_contents([Refused(new.id, "too long")])
+    found = await only(store)
+    assert (found.content, found.pending, found.skipped) == (None, new.id, "too long")
+
+    await put(store, document(text="three"))
+    assert ((found := await only(store)).skipped, found.is_searchable) == (None, False)
+    await store.refuse_contents([Refused(new.id, "too long")])
+    assert (await only(store)).skipped is None, "it does not name that any more"

@@ -79,7 +79,8 @@ class Source(SourceRow):
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
     """A document to be put where it belongs: one that is there keeps its id. `pending` is the
-    content it is to be searched by; without one it is not found (`skipped` says why)."""
+    content it is to be searched by; without one it is not found (`skipped` says why). With both,
+    the index has refused what is pending."""
 
     id: str
     tenant: str | None
@@ -109,6 +110,10 @@ class DocumentInfo(DocumentRow):
         """Whether what was put last is what is found."""
         return self.content is not None and self.pending is None
 
+    def awaits(self, content: str | None) -> bool:
+        """Whether it waits for the index to have this content, and the index has not refused it."""
+        return content is not None and self.pending == content and self.skipped is None
+
 
 @dataclass(frozen=True, slots=True)
 class ContentRow:
@@ -133,6 +138,14 @@ class Written:
     id: str
     chunks: int
     space: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A content that the index does not take."""
+
+    id: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +175,8 @@ class SourceCounts:
     source: str
     documents: int
     searchable: int
-    pending: int
-    skipped: int
+    pending: int  # those that were refused are not among them
+    skipped: int  # those that were refused are among them
     size: int
     chunks: int
 
@@ -174,7 +187,7 @@ class Pending:
 
     documents: int = 0
     waiting: int = 0
-    contents: tuple[str, ...] = ()  # some of those that are waited for
+    contents: tuple[str, ...] = ()  # some that are waited for, and that were not refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +223,10 @@ def switch_steps(written: Sequence[Written]) -> Steps:
 
 def note_steps(written: Sequence[Written]) -> Steps:
     return [("note_written", {"rows": _rows(written, "contents")})]
+
+
+def refuse_steps(refused: Sequence[Refused]) -> Steps:
+    return [("refuse_documents", {"rows": _rows(refused, "contents")})]
 
 
 def source_steps(rows: Sequence[SourceRow | SourceNote]) -> Steps:

@@ -60,6 +60,7 @@ from windrow.queue.documents import (
     Move,
     Pending,
     Place,
+    Refused,
     Source,
     SourceCounts,
     SourceNote,
@@ -707,6 +708,11 @@ class DocumentStore(Protocol):
 
     async def note_contents(self, written: Sequence[Written]) -> None:
         """Say where contents were written to, without switching any document."""
+        ...
+
+    async def refuse_contents(self, refused: Sequence[Refused]) -> None:
+        """The index does not take these contents: their documents wait for them and say why, until
+        they are switched to, or other contents are put. What else they are found by stays."""
         ...
 
     async def find_dropped(self, limit: int = 1000) -> list[Dropped]:

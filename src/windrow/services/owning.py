@@ -20,7 +20,7 @@ import msgspec
 from windrow.errors import SearchError, StoreError, WindrowError
 from windrow.index.aside import MUCH, Aside
 from windrow.index.home import Index
-from windrow.pipelines.index.building import begin_build, rebuild
+from windrow.pipelines.index.building import begin_build, rebuild, resume_build
 from windrow.pipelines.index.context import Indexing, space_of
 from windrow.pipelines.index.handlers import index_handlers
 from windrow.pipelines.index.tidying import tidy_job
@@ -92,7 +92,8 @@ async def _serving(
 
 
 async def check_index(indexing: Indexing) -> None:
-    """Build again what was lost, and begin what another model asks for."""
+    """Build again what was lost, begin what another model asks for, and go on with what was begun
+    and left."""
     store = indexing.queue.store
     there = set(await indexing.index.spaces())
     for collection in await store.list_collections():
@@ -106,6 +107,8 @@ async def check_index(indexing: Indexing) -> None:
         if collection.next_embedder != wanted.model:
             logger.info("collection %s is embedded anew with %s", collection.name, wanted.model)
             await begin_build(indexing.queue, collection, wanted)
+        elif await resume_build(indexing.queue, collection, wanted):
+            logger.info("building %s with %s goes on", collection.name, wanted.model)
 
 
 @asynccontextmanager

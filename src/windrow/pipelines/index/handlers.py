@@ -7,13 +7,12 @@ no attempts; those that have been for a day are tried as if something were wrong
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from windrow.errors import (
     EmbedderUnavailable,
-    EmbeddingRefused,
     IndexUnavailable,
     RateLimited,
     StoreUnavailable,
@@ -33,7 +32,7 @@ from windrow.pipelines.index.payloads import (
 from windrow.pipelines.index.tidying import tidy
 from windrow.pipelines.index.writing import write
 from windrow.queue.job import Job
-from windrow.queue.outcome import Done, Fail, Outcome, Retry, Snooze
+from windrow.queue.outcome import Done, Outcome, Retry, Snooze
 from windrow.worker.registry import Handler, handler
 
 logger = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ def index_handlers(indexing: Indexing) -> list[Handler]:
     )
     async def write_(jobs: list[Job], payloads: list[WritePayload]) -> list[Outcome]:
         try:
-            return [*await _write_what_is_taken(indexing, payloads)]
+            return [*await write(indexing, payloads)]
         except AWAY as error:
             return [_parked(job, error) for job in jobs]
 
@@ -103,17 +102,3 @@ def _parked(job: Job, error: Exception) -> Outcome:
     wait = error.retry_after if isinstance(error, RateLimited) else None
     logger.warning("job %s (%s) is parked: %s", job.id, job.kind, error)
     return Snooze(PARK_SECONDS if wait is None else wait)
-
-
-async def _write_what_is_taken(
-    indexing: Indexing, payloads: Sequence[WritePayload]
-) -> list[Done | Fail]:
-    """One text that the embedder does not take fails its own job, not those beside it."""
-    try:
-        return [*await write(indexing, payloads)]
-    except EmbeddingRefused as error:
-        if len(payloads) == 1:
-            return [Fail(error)]
-    middle = len(payloads) // 2
-    first = await _write_what_is_taken(indexing, payloads[:middle])
-    return first + await _write_what_is_taken(indexing, payloads[middle:])

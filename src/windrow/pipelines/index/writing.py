@@ -6,6 +6,9 @@ left to switch. So a run that was killed, whenever it was, leaves the old conten
 new one, never half of it. A content is in the current space before documents are switched to it;
 the space of a generation that is being built comes after that, and if only this fails, only this
 is done again.
+
+A text that the embedder does not take keeps no other from being written. Its documents go on
+waiting for it, and say why.
 """
 
 from __future__ import annotations
@@ -16,15 +19,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from windrow.errors import IndexUnavailable
+from windrow.errors import EmbeddingRefused, IndexUnavailable
 from windrow.index.home import Labels, Point, Space
 from windrow.pipelines.index.context import Chunk, Cut, Embedder, Indexing, next_space_of, space_of
 from windrow.pipelines.index.payloads import WritePayload
-from windrow.queue.documents import Collection, ContentInfo, DocumentInfo, Written
-from windrow.queue.outcome import Done
+from windrow.queue.documents import Collection, ContentInfo, DocumentInfo, Refused, Written
+from windrow.queue.outcome import Done, Fail
 
 EMBED_AT_ONCE: Final = 256
 WRITE_AT_ONCE: Final = 512
+
+# What the embedder said of texts that it does not take, by their contents.
+Refusals = dict[str, EmbeddingRefused]
 
 
 @dataclass(slots=True)
@@ -68,16 +74,22 @@ class Timings:
         return {step: round(seconds, 4) for step, seconds in self.seconds.items()}
 
 
-async def write(indexing: Indexing, payloads: Sequence[WritePayload]) -> list[Done]:
+async def write(indexing: Indexing, payloads: Sequence[WritePayload]) -> list[Done | Fail]:
     timings = Timings()
+    refused: Refusals = {}
     found = await load(indexing, [payload.content for payload in payloads])
     timings.ended("read")
     for (tenant, name), contents in _by_collection(found.values()).items():
-        await _write_collection(
+        refused |= await _write_collection(
             indexing, await indexing.collection(tenant, name), contents, timings
         )
     said = timings.plain()
-    return [Done(_told(found.get(payload.content), said, len(payloads))) for payload in payloads]
+    return [
+        Fail(refused[payload.content])
+        if payload.content in refused
+        else Done(_told(found.get(payload.content), said, len(payloads)))
+        for payload in payloads
+    ]
 
 
 async def load(indexing: Indexing, ids: Iterable[str]) -> dict[str, Content]:
@@ -94,35 +106,44 @@ async def load(indexing: Indexing, ids: Iterable[str]) -> dict[str, Content]:
 
 async def _write_collection(
     indexing: Indexing, collection: Collection, contents: Sequence[Content], timings: Timings
-) -> None:
+) -> Refusals:
+    refused: Refusals = {}
     current, following = space_of(collection), next_space_of(collection)
     embedder = await indexing.find_embedder(collection.embedder)
     if embedder is not None:
-        await _write_space(indexing, current, embedder, contents, following, timings)
-        await indexing.queue.store.switch_contents(
-            [Written(one.info.id, _count(one), current.name) for one in contents]
-        )
+        refused = await _write_space(indexing, current, embedder, contents, following, timings)
+        await indexing.queue.store.switch_contents(_written(contents, current, refused))
+        await refuse(indexing, refused)
         timings.ended("switch")
     elif following is None:
         raise IndexUnavailable(f"no embedder for the model {collection.embedder!r} is configured")
     if following is not None:
         await write_next(indexing, collection, contents, timings)
+    return refused
 
 
 async def write_next(
     indexing: Indexing, collection: Collection, contents: Sequence[Content], timings: Timings
-) -> None:
+) -> Refusals:
     """Write contents into the generation that is being built. Documents that wait for one which
-    only that has are switched when it is."""
+    only that has are switched when it is. What its model does not take is found by the old one
+    until then."""
     space = next_space_of(collection)
     embedder = await indexing.find_embedder(collection.next_embedder)
     if space is None or embedder is None:
-        return
-    await _write_space(indexing, space, embedder, contents, None, timings)
-    await indexing.queue.store.note_contents(
-        [Written(one.info.id, _count(one), space.name) for one in contents]
-    )
+        return {}
+    refused = await _write_space(indexing, space, embedder, contents, None, timings)
+    await indexing.queue.store.note_contents(_written(contents, space, refused))
     timings.ended("switch")
+    return refused
+
+
+async def refuse(indexing: Indexing, refused: Refusals) -> None:
+    """Remember of documents that the index does not have them, and why."""
+    if refused:
+        await indexing.queue.store.refuse_contents(
+            [Refused(content, str(error)) for content, error in refused.items()]
+        )
 
 
 async def _write_space(
@@ -132,9 +153,9 @@ async def _write_space(
     contents: Sequence[Content],
     following: Space | None,
     timings: Timings,
-) -> None:
+) -> Refusals:
     """Contents that were written there get their labels anew, the others are embedded. What is in
-    the next space is in this one too."""
+    the next space is in this one too. Those that the embedder does not take."""
     there = {space.name} | ({following.name} if following else set())
     written = [one for one in contents if one.info.space in there]
     new = [one for one in contents if one.info.space not in there]
@@ -142,7 +163,36 @@ async def _write_space(
     timings.ended("label")
     await _cut(new, indexing.cut)
     timings.ended("chunk")
-    points = [(one, part) for one in new for part in one.chunks or ()]
+    return await _write_what_is_taken(indexing, space, embedder, new, timings)
+
+
+async def _write_what_is_taken(
+    indexing: Indexing,
+    space: Space,
+    embedder: Embedder,
+    contents: Sequence[Content],
+    timings: Timings,
+) -> Refusals:
+    """Halved until the texts are found that the embedder does not take: the others are written."""
+    try:
+        await _write_points(indexing, space, embedder, contents, timings)
+        return {}
+    except EmbeddingRefused as error:
+        if len(contents) == 1:
+            return {contents[0].info.id: error}
+    middle = len(contents) // 2
+    first = await _write_what_is_taken(indexing, space, embedder, contents[:middle], timings)
+    return first | await _write_what_is_taken(indexing, space, embedder, contents[middle:], timings)
+
+
+async def _write_points(
+    indexing: Indexing,
+    space: Space,
+    embedder: Embedder,
+    contents: Sequence[Content],
+    timings: Timings,
+) -> None:
+    points = [(one, part) for one in contents for part in one.chunks or ()]
     for start in range(0, len(points), WRITE_AT_ONCE):
         some = points[start : start + WRITE_AT_ONCE]
         made = await _points(embedder, some, timings)
@@ -188,6 +238,14 @@ def language_of(document: DocumentInfo) -> str:
     if document.uri.startswith(("http://", "https://")):
         return "markdown"
     return document.language or "markdown"
+
+
+def _written(contents: Sequence[Content], space: Space, refused: Refusals) -> list[Written]:
+    return [
+        Written(one.info.id, _count(one), space.name)
+        for one in contents
+        if one.info.id not in refused
+    ]
 
 
 def _count(content: Content) -> int:

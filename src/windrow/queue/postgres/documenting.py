@@ -17,6 +17,7 @@ from windrow.queue.documents import (
     Move,
     Pending,
     Place,
+    Refused,
     Source,
     SourceCounts,
     SourceNote,
@@ -27,6 +28,7 @@ from windrow.queue.documents import (
     note_steps,
     put_steps,
     read_pending,
+    refuse_steps,
     source_steps,
     switch_steps,
     tenant_text,
@@ -226,6 +228,9 @@ class Documenting(Verbs):
 
     async def note_contents(self, written: Sequence[Written]) -> None:
         await self._step(note_steps(written), None)
+
+    async def refuse_contents(self, refused: Sequence[Refused]) -> None:
+        await self._step(refuse_steps(refused), None)
 
     async def find_dropped(self, limit: int = 1000) -> list[Dropped]:
         return [

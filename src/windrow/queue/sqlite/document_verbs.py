@@ -17,6 +17,7 @@ from windrow.queue.documents import (
     Move,
     Pending,
     Place,
+    Refused,
     Source,
     SourceCounts,
     SourceNote,
@@ -25,6 +26,7 @@ from windrow.queue.documents import (
     Written,
     note_steps,
     put_steps,
+    refuse_steps,
     source_steps,
     switch_steps,
 )
@@ -185,6 +187,9 @@ class DocumentVerbs(ABC):
 
     async def note_contents(self, written: Sequence[Written]) -> None:
         await self._step(note_steps(written), None)
+
+    async def refuse_contents(self, refused: Sequence[Refused]) -> None:
+        await self._step(refuse_steps(refused), None)
 
     async def find_dropped(self, limit: int = 1000) -> list[Dropped]:
         return await self._read(lambda work: documenting.find_dropped(work, limit))

@@ -1,7 +1,8 @@
 -- How much there is in each source. :tenant (null: of all), :collection (null: any). Returns tenant,
 -- collection, source, documents, searchable, pending, skipped, size, chunks.
 SELECT document.tenant, document.collection, document.source, count(*) AS documents,
-       count(document.content) AS searchable, count(document.pending) AS pending,
+       count(document.content) AS searchable,
+       count(CASE WHEN document.skipped IS NULL THEN document.pending END) AS pending,
        count(document.skipped) AS skipped, sum(document.size)::bigint AS size,
        coalesce(sum(content.chunks), 0) AS chunks
   FROM windrow.document AS document

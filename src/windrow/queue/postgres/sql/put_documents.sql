@@ -1,5 +1,6 @@
 -- Documents as they are now. What they are to be searched by is pending until the index has it; one
--- with nothing pending has nothing to be searched by. :rows, JSON; :now.
+-- with nothing pending has nothing to be searched by. Why the index has refused what is pending stays
+-- said. :rows, JSON; :now.
 INSERT INTO windrow.document AS had
        (id, tenant, collection, source, uri, branch, title, language, tags, metadata, content_hash,
         pending, size, skipped, dated_at, created_at, changed_at)
@@ -14,7 +15,9 @@ SELECT id, tenant, collection, source, uri, branch, title, language, tags, metad
  ORDER BY tenant, collection, source, uri, branch
     ON CONFLICT (tenant, collection, source, uri, branch) DO UPDATE SET
   title = excluded.title, language = excluded.language, tags = excluded.tags,
-  metadata = excluded.metadata, size = excluded.size, skipped = excluded.skipped,
+  metadata = excluded.metadata, size = excluded.size,
+  skipped = CASE WHEN excluded.pending = had.pending THEN coalesce(excluded.skipped, had.skipped)
+                 ELSE excluded.skipped END,
   dated_at = excluded.dated_at, content_hash = excluded.content_hash,
   pending = nullif(excluded.pending, had.content),
   content = CASE WHEN excluded.pending IS NULL THEN NULL ELSE had.content END,

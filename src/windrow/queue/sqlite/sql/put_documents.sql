@@ -1,5 +1,6 @@
 -- Documents as they are now. What they are to be searched by is pending until the index has it; one
--- with nothing pending has nothing to be searched by. :rows, JSON; :now.
+-- with nothing pending has nothing to be searched by. Why the index has refused what is pending stays
+-- said. :rows, JSON; :now.
 INSERT INTO windrow_document
        (id, tenant, collection, source, uri, branch, title, language, tags, metadata, content_hash,
         pending, size, skipped, dated_at, created_at, changed_at)
@@ -11,7 +12,8 @@ SELECT value ->> 'id', value ->> 'tenant', value ->> 'collection', value ->> 'so
  WHERE true
 ON CONFLICT (tenant, collection, source, uri, branch) DO UPDATE SET
   title = excluded.title, language = excluded.language, tags = excluded.tags,
-  metadata = excluded.metadata, size = excluded.size, skipped = excluded.skipped,
+  metadata = excluded.metadata, size = excluded.size,
+  skipped = iif(excluded.pending = pending, coalesce(excluded.skipped, skipped), excluded.skipped),
   dated_at = excluded.dated_at, content_hash = excluded.content_hash,
   pending = nullif(excluded.pending, content),
   content = iif(excluded.pending IS NULL, NULL, content),
