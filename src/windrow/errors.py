@@ -415,6 +415,7 @@ class EmbeddingRefused(EmbeddingError):
 
     def __init__(self, items: Sequence[int], why: str) -> None:
         self.items = tuple(items)
+        self.why = why
         places = _shorten([str(item) for item in self.items])
         super().__init__(f"the embedder does not take text {places}: {why}")
 

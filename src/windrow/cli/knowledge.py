@@ -30,7 +30,7 @@ from windrow.settings import Settings
 if TYPE_CHECKING:
     from windrow.queue.queue import Queue
     from windrow.services.knowledge import SourceInfo
-    from windrow.services.knowledge_runs import AddRun
+    from windrow.services.knowledge_runs import AddRun, Lost
     from windrow.services.watching import Seen
 
 INTERRUPTED = 130
@@ -363,14 +363,27 @@ def _tell(done: AddRun, as_json: bool) -> None:
         print_json(
             source_fields(info)
             | {"job": done.job.id, "result": done.job.result, "is_interrupted": done.is_interrupted}
+            | {"not_indexed": done.lost.count if done.lost else 0}
         )
     else:
         print(f"{info.source.id}  {plain(info.source.title)}  {_summary(info)}")
+    if done.lost is not None:
+        print(_lost_line(done.lost, info.source.id), file=sys.stderr)
     if done.is_interrupted:
         print("Left as it is; a worker goes on with it.", file=sys.stderr)
         raise typer.Exit(INTERRUPTED)
     if why is not None:
         raise give_up(plain(why))
+
+
+def _lost_line(lost: Lost, source: str) -> str:
+    """How much could not be indexed, why, and what helps."""
+    named = "1 document" if lost.count == 1 else f"{lost.count} documents"
+    said = f"{named} could not be indexed: {plain(lost.why or 'no reason is known')}"
+    helps = f"`windrow sources refresh {source}` tries it again"
+    if lost.refused:
+        helps = "change what is not taken, or the model, then " + helps.replace(" again", "")
+    return f"{said}\nhint: {helps}"
 
 
 def _summary(info: SourceInfo) -> str:

@@ -110,9 +110,12 @@ class DocumentInfo(DocumentRow):
         """Whether what was put last is what is found."""
         return self.content is not None and self.pending is None
 
-    def awaits(self, content: str | None) -> bool:
-        """Whether it waits for the index to have this content, and the index has not refused it."""
-        return content is not None and self.pending == content and self.skipped is None
+    def is_settled_with(self, content: str | None) -> bool:
+        """Whether the index has nothing to do for this content: it is found by it, or the index has
+        refused it."""
+        if self.pending is None:
+            return self.content is not None and self.content == content
+        return self.pending == content and self.skipped is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +191,8 @@ class Pending:
     documents: int = 0
     waiting: int = 0
     contents: tuple[str, ...] = ()  # some that are waited for, and that were not refused
+    refused: int = 0  # of those that wait
+    why: str | None = None  # one of them was refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +250,8 @@ def read_pending(rows: Sequence[Mapping[str, Any]]) -> Pending:
     if not rows:
         return Pending()
     contents = tuple(str(row["pending"]) for row in rows if row["pending"] is not None)
-    return Pending(rows[0]["documents"], rows[0]["waiting"], contents)
+    first = rows[0]
+    return Pending(first["documents"], first["waiting"], contents, first["refused"], first["why"])
 
 
 def tenant_text(tenant: str | None) -> str:

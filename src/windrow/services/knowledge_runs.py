@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from windrow.queue.job import Job
+from windrow.pipelines.index.payloads import WRITE
+from windrow.queue.documents import Pending
+from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
 from windrow.services.attending import TAKEN, Attendance, Interrupted, attend
 from windrow.services.knowledge import (
@@ -20,11 +22,22 @@ from windrow.services.knowledge import (
     is_settled,
     refresh_source,
 )
+from windrow.services.operations import is_awaited
 from windrow.services.working import OWN_HANDLERS
 from windrow.settings import Settings
 
 STDIN: Final = "-"
+LOOKED_AT: Final = 1000  # contents that documents wait for
 Progress = Callable[[SourceInfo], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Documents of a source that the index does not have, and that nobody will give it."""
+
+    count: int
+    refused: int  # of them: those that are not tried again before they change, or the model does
+    why: str | None  # of one of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +45,7 @@ class AddRun:
     info: SourceInfo
     job: Job
     is_interrupted: bool
+    lost: Lost | None = None
 
 
 async def run_add(
@@ -79,17 +93,46 @@ async def _see_through(
     except Interrupted:
         is_interrupted = True
     info = await get_info(queue, source.tenant, source.id)
-    return AddRun(info, await queue.get(added.job_id), is_interrupted)
+    lost = await _find_lost(queue, info)
+    return AddRun(info, await queue.get(added.job_id), is_interrupted, lost)
 
 
 async def _is_done(queue: Queue, added: Added, info: SourceInfo) -> bool:
-    """Whether all is in the index, or nobody is there to put it in."""
+    """Whether all is in the index that it takes, or nobody is there to put it in."""
     job = await queue.get(added.job_id)
     if not job.is_finished or not await is_settled(queue, added.source.tenant, added.source.id):
         return False
     if not info.pending:
         return True
-    return not any(one.takes(*TAKEN["index"]) for one in await queue.workers())
+    if not any(one.takes(*TAKEN["index"]) for one in await queue.workers()):
+        return True
+    return not await is_awaited(queue, (await _pending(queue, info)).contents)
+
+
+async def _find_lost(queue: Queue, info: SourceInfo) -> Lost | None:
+    pending = await _pending(queue, info)
+    waits = await is_awaited(queue, pending.contents)
+    count = pending.refused if waits else pending.waiting
+    if not count:
+        return None
+    why = pending.why
+    if why is None and pending.contents:
+        why = await _why_given_up(queue, pending.contents[0])
+    return Lost(count, pending.refused, why)
+
+
+async def _pending(queue: Queue, info: SourceInfo) -> Pending:
+    source = info.source
+    return await queue.store.count_pending(
+        source.tenant, source.collection, source.id, limit=LOOKED_AT
+    )
+
+
+async def _why_given_up(queue: Queue, content: str) -> str | None:
+    unique = f"{WRITE}:{content}"
+    for job in await queue.list(unique=unique, state=JobState.FAILED, limit=1):
+        return (await queue.get(job.id)).error
+    return None
 
 
 def why_failed(run: AddRun) -> str | None:

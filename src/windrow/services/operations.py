@@ -153,6 +153,14 @@ async def resume(queue: Queue, id: str, *, tenant: str | None = None) -> None:
         await queue.resume_job(id)
 
 
+async def is_awaited(queue: Queue, contents: Sequence[str]) -> bool:
+    """Whether the index is still to write one of these. What it has given up is not."""
+    for content in contents:
+        if await queue.list(unique=f"{WRITE}:{content}", state=list(LIVE), limit=1):
+            return True
+    return False
+
+
 async def _find(queue: Queue, id: str, tenant: str | None) -> Job:
     job = await queue.get(id)
     if (tenant is not None and job.tenant != tenant) or not _is_operation(job):
@@ -268,7 +276,7 @@ async def _stored(
     expected = max(known["documents"], pending.waiting, 1)
     stored = max(0, pending.documents - pending.waiting)
     more = {**known, "documents": pending.documents, "stored": stored}
-    if pending.waiting and await _is_awaited(queue, pending.contents):
+    if pending.waiting and await is_awaited(queue, pending.contents):
         percent = _between(begun, ALMOST, 1 - pending.waiting / expected)
         said = f"Indexing: {stored} of {pending.documents} documents can be found"
         return _made(job, kind, "document_storage", percent, said, source, **more)
@@ -279,14 +287,6 @@ async def _stored(
     status: Status = "failed" if is_lost else "completed"
     error = said if is_lost else None
     return _made(job, kind, status, 100, said, source, error=error, lost=pending.waiting, **more)
-
-
-async def _is_awaited(queue: Queue, contents: Sequence[str]) -> bool:
-    """Whether the index is still to write one of these. What it has given up is not."""
-    for content in contents:
-        if await queue.list(unique=f"{WRITE}:{content}", state=list(LIVE), limit=1):
-            return True
-    return False
 
 
 async def _group(queue: Queue, job: Job) -> Group | None:

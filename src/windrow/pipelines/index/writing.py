@@ -142,7 +142,10 @@ async def refuse(indexing: Indexing, refused: Refusals) -> None:
     """Remember of documents that the index does not have them, and why."""
     if refused:
         await indexing.queue.store.refuse_contents(
-            [Refused(content, str(error)) for content, error in refused.items()]
+            [
+                Refused(content, f"the embedder does not take it: {error.why}")
+                for content, error in refused.items()
+            ]
         )
 
 

@@ -321,7 +321,7 @@ def _with_content(
 def _ingested(row: DocumentRow, before: DocumentInfo | None, item: Item) -> Outcome:
     if row.pending is None:
         return Done({"skipped": row.skipped})
-    if before is not None and before.content == row.pending and before.is_searchable:
+    if before is not None and before.is_settled_with(row.pending):
         return Done({"document": row.id, "unchanged": True})
     then = write_jobs([row.pending], tenant=item.tenant, priority=item.priority)
     return Done({"document": row.id, "content": row.pending}, then=then)

@@ -72,7 +72,7 @@ async def hand_in(
     for one in texts:
         before = await _before(queue, one)
         row, content = _row(one, before)
-        if before is not None and before.is_searchable and before.content == row.pending:
+        if before is not None and before.is_settled_with(row.pending):
             unchanged += 1
         else:
             documents[row.id] = content.id

@@ -142,4 +142,4 @@ def _page_row(
 
 
 def _is_there(row: DocumentRow, before: DocumentInfo | None) -> bool:
-    return before is not None and before.is_searchable and before.content == row.pending
+    return before is not None and before.is_settled_with(row.pending)

@@ -32,10 +32,10 @@ async def keep_note(knowledge: Knowledge, job: Job, payload: ContentPayload) -> 
     if not payload.content.strip():
         return Done({"dropped": "there is nothing in it"})
     digest = hashlib.sha256(payload.content.encode("utf-8", "replace")).hexdigest()
-    if before is not None and before.content_hash == digest and before.is_searchable:
-        return Done({"document": before.id, "unchanged": True})
     id = before.id if before else new_id()
     content = content_id(id, digest)
+    if before is not None and before.is_settled_with(content):
+        return Done({"document": before.id, "unchanged": True})
     row = DocumentRow(
         id=id,
         tenant=item.tenant,

@@ -54,7 +54,7 @@ async def feed_page(
         return []  # what was there before is better than this
     row, content = _row(job, payload, feed, scraped, uri, text, before)
     await store.put_documents([row], [content])
-    if before is not None and before.is_searchable and before.content == row.pending:
+    if before is not None and before.is_settled_with(row.pending):
         return []
     return write_jobs([row.pending or ""], tenant=job.tenant, priority=job.priority)
 
