@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.index.words import embed
@@ -20,6 +21,7 @@ from windrow.index.home import (
     Space,
     point_id,
 )
+from windrow.index.pgvector import PgvectorIndex
 
 
 def content(name: str) -> str:
@@ -110,6 +112,61 @@ async def test_relabelled_chunks_are_found_under_the_new_labels_only(
     assert len(await found(index, space, query("word", branch="main"))) == 4
     assert len(await found(index, space, query("word", path="new/*.md"))) == 3
     assert await found(index, space, query("word", path="a.md")) == ["word b"]
+
+
+async def test_content_of_several_documents_is_found_by_what_any_of_them_says(
+    index: Index, space: Space
+) -> None:
+    moved: dict[str, Any] = {
+        "uri": "docs/x.md",
+        "language": "markdown",
+        "date": 10.0,
+        "branches": ("main", "feature"),
+        "other_uris": ("lib/y.md", "lib/z.rst"),
+        "other_languages": ("rst",),
+        "other_dates": (30.0,),
+    }
+    await index.write(space, [point("a", "word a", **moved)])
+    await index.write(space, [point("b", "word b", uri="docs/b.md"), point("c", "word c", uri="c")])
+    await index.relabel(space, {content("c"): labels(uri="c.md", other_uris=("lib/c.md",))})
+
+    asked: list[tuple[dict[str, Any], set[str]]] = [
+        ({"path": "docs/**"}, {"a", "b"}),
+        ({"path": "lib/**"}, {"a", "c"}),
+        ({"path": "**/*.rst"}, {"a"}),
+        ({"path": "lib/y.md"}, {"a"}),
+        ({"path": "lib/b.md"}, set()),
+        ({"languages": ("rst",)}, {"a"}),
+        ({"languages": ("markdown",)}, {"a"}),
+        ({"until": 15.0}, {"a"}),
+        ({"since": 15.0}, {"a"}),
+        ({"since": 15.0, "until": 20.0}, set()),
+    ]
+    for mode in ("hybrid", "keyword"):
+        for filters, expected in asked:
+            texts = await found(index, space, query("word", mode, **filters))
+            assert {text.split()[1] for text in texts} == expected, (mode, filters)
+    [hit] = await index.search(space, query("word", path="**/*.rst"))
+    assert hit.labels == labels(**moved)
+
+
+async def test_table_of_an_older_version_gets_the_columns_it_lacks(
+    vector_database: str, space: Space
+) -> None:
+    older = PgvectorIndex(vector_database)
+    await older.write(space, [point("a", "word a", uri="docs/a.md")])
+    await older.close()
+    with psycopg.connect(vector_database, autocommit=True) as connection:
+        for name in ("other_uris", "other_languages", "other_dates"):
+            connection.execute(
+                f'ALTER TABLE windrow_index."{space.name}" DROP COLUMN {name}'.encode()
+            )
+
+    newer = PgvectorIndex(vector_database)
+    assert await found(newer, space, query("word", path="docs/*")) == ["word a"]
+    await newer.relabel(space, {content("a"): labels(uri="b.md", other_uris=("c/d.md",))})
+    assert await found(newer, space, query("word", path="c/*")) == ["word a"]
+    await newer.close()
 
 
 FILTERS: list[tuple[dict[str, Any], set[str]]] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 
@@ -230,3 +231,33 @@ async def test_text_that_the_embedder_does_not_take_fails_its_own_job_only(
     failed = [job for job in jobs if job.state is JobState.FAILED]
     assert len(failed) == 1
     assert "too long" in str((await library.queue.get(failed[0].id)).error)
+
+
+async def test_file_that_was_moved_on_one_branch_is_found_at_its_place_on_each(
+    library: Library,
+) -> None:
+    noon = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    await library.put("docs/x.md", "apple", branch="main", language="markdown", dated_at=noon)
+    moved, content = await library.put(
+        "docs/x.md", "apple", branch="feature", language="rst", tags=("new",)
+    )
+    await library.work()
+    await library.queue.store.move_documents([Move(moved, "lib/y.md")])
+    await library.queue.enqueue_many([write_job(content, None)])
+    await library.work()
+    assert len(library.embedders["words"].texts) == 1, "it is embedded once"
+
+    for fields, expected in (
+        ({"path": "lib/**"}, ["lib/y.md"]),
+        ({"path": "docs/**"}, ["docs/x.md"]),
+        ({"path": "docs/**", "branch": "feature"}, []),
+        ({"path": "lib/**", "branch": "feature"}, ["lib/y.md"]),
+        ({"path": "lib/**", "branch": "main"}, []),
+        ({"languages": ("rst",)}, ["lib/y.md"]),
+        ({"languages": ("markdown",)}, ["docs/x.md"]),
+        ({"languages": ("markdown",), "tags": ("new",)}, []),
+        ({"tags": ("new",)}, ["lib/y.md"]),
+        ({"since": noon.timestamp()}, ["docs/x.md"]),
+        ({"since": noon.timestamp(), "branch": "feature"}, []),
+    ):
+        assert await library.found("apple", **fields) == expected, fields  # type: ignore[arg-type]

@@ -290,4 +290,5 @@ class EdgeIndex:
 
 
 def _fits(glob: str, point: Any) -> bool:
-    return fits(glob, point.payload["uri"])
+    uri = point.payload["uri"]  # a list if documents have several names for it
+    return fits(glob, uri) if isinstance(uri, str) else any(fits(glob, one) for one in uri)

@@ -32,7 +32,9 @@ class Space:
 
 # Structs, where others are dataclasses: a search makes dozens of each, a batch hundreds.
 class Labels(msgspec.Struct, frozen=True):
-    """What chunks of a content are filtered by."""
+    """What chunks of a content are filtered by. One that is several documents', on branches where a
+    file has another name perhaps, is found by what any of them says (`other_…`: besides the
+    first)."""
 
     collection: str
     source: str
@@ -43,6 +45,13 @@ class Labels(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     date: float | None = None  # seconds since 1970
     title: str = ""
+    other_uris: tuple[str, ...] = ()
+    other_languages: tuple[str, ...] = ()
+    other_dates: tuple[float, ...] = ()
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        return (self.uri, *self.other_uris)
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -221,20 +230,28 @@ def lean_payload_of(point: Point) -> dict[str, Any]:
 
 
 def label_payload(labels: Labels) -> dict[str, Any]:
+    """Where there are several of something, a list: what is asked of it holds for one of them."""
     return {
         "tenant": labels.tenant,
         "collection": labels.collection,
         "source": labels.source,
-        "uri": labels.uri,
+        "uri": _one_or_all(labels.uri, labels.other_uris),
         "branches": list(labels.branches),
-        "language": labels.language,
+        "language": _one_or_all(labels.language, labels.other_languages),
         "tags": list(labels.tags),
-        "date": labels.date,
+        "date": _one_or_all(labels.date, labels.other_dates),
         "title": labels.title,
     }
 
 
+def _one_or_all(first: Any, others: Sequence[Any]) -> Any:
+    return [one for one in (first, *others) if one is not None] if others else first
+
+
 def hit_of(id: str, score: float, ranks: Mapping[str, int], payload: Mapping[str, Any]) -> Hit:
+    uri, *uris = _texts(payload["uri"])
+    language, *languages = _texts(payload["language"])
+    date, *dates = _dates(payload.get("date"))
     return Hit(
         id=id,
         content=payload["content"],
@@ -247,15 +264,22 @@ def hit_of(id: str, score: float, ranks: Mapping[str, int], payload: Mapping[str
         labels=Labels(
             collection=payload["collection"],
             source=payload["source"],
-            uri=payload["uri"],
+            uri=uri,
             tenant=payload["tenant"],
             branches=_texts(payload.get("branches", ())),
-            language=payload["language"],
+            language=language,
             tags=_texts(payload.get("tags", ())),
-            date=payload.get("date"),
+            date=date,
             title=payload["title"],
+            other_uris=tuple(uris),
+            other_languages=tuple(languages),
+            other_dates=tuple(dates),
         ),
     )
+
+
+def _dates(value: float | Sequence[float] | None) -> Sequence[float | None]:
+    return value if isinstance(value, list) else (value,)
 
 
 def _texts(value: str | Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ without the extension has none of it. Many processes may use it at once.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -52,6 +53,7 @@ CREATE TABLE IF NOT EXISTS {table} (
     tags text[] NOT NULL,
     date double precision,
     title text NOT NULL,
+    {others},
     headings text[] NOT NULL,
     "start" integer NOT NULL,
     "end" integer NOT NULL,
@@ -64,20 +66,29 @@ CREATE INDEX IF NOT EXISTS {place} ON {table} (tenant, collection, source);
 CREATE INDEX IF NOT EXISTS {words} ON {table} USING gin (words);
 ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;
 """
+# What documents say of a content besides the first: columns that tables of old do not have.
+_OTHERS: Final = (
+    "other_uris text[] NOT NULL DEFAULT '{}'",
+    "other_languages text[] NOT NULL DEFAULT '{}'",
+    "other_dates double precision[] NOT NULL DEFAULT '{}'",
+)
 _COLUMNS: Final = """id, content, tenant, collection, source, uri, branches, language, tags, date,
-title, headings, "start", "end", text"""
+title, other_uris, other_languages, other_dates, headings, "start", "end", text"""
 _WRITE: Final = """
 INSERT INTO {table} ({columns}, words, vector)
 SELECT {columns}, to_tsvector('english', words), vector
   FROM json_to_recordset($1::text::json) AS given(
        id uuid, content uuid, tenant text, collection text, source text, uri text, branches text[],
-       language text, tags text[], date double precision, title text, headings text[],
+       language text, tags text[], date double precision, title text, other_uris text[],
+       other_languages text[], other_dates double precision[], headings text[],
        "start" integer, "end" integer, text text, words text, vector vector)
  ORDER BY id
 ON CONFLICT (id) DO UPDATE SET
   content = excluded.content, tenant = excluded.tenant, collection = excluded.collection,
   source = excluded.source, uri = excluded.uri, branches = excluded.branches,
   language = excluded.language, tags = excluded.tags, date = excluded.date, title = excluded.title,
+  other_uris = excluded.other_uris, other_languages = excluded.other_languages,
+  other_dates = excluded.other_dates,
   headings = excluded.headings, "start" = excluded."start", "end" = excluded."end",
   text = excluded.text, words = excluded.words, vector = excluded.vector
 """
@@ -85,10 +96,12 @@ _RELABEL: Final = """
 UPDATE {table} AS chunk
    SET tenant = given.tenant, collection = given.collection, source = given.source,
        uri = given.uri, branches = given.branches, language = given.language, tags = given.tags,
-       date = given.date, title = given.title
+       date = given.date, title = given.title, other_uris = given.other_uris,
+       other_languages = given.other_languages, other_dates = given.other_dates
   FROM json_to_recordset($1::text::json) AS given(
        content uuid, tenant text, collection text, source text, uri text, branches text[],
-       language text, tags text[], date double precision, title text)
+       language text, tags text[], date double precision, title text, other_uris text[],
+       other_languages text[], other_dates double precision[])
  WHERE chunk.content = given.content
 """
 # Any of the words, as the other homes do. Chunks with more of them come first (`ts_rank`; to look
@@ -128,7 +141,7 @@ class PgvectorIndex:
                 )
 
     async def relabel(self, space: Space, labels: Mapping[str, Labels]) -> None:
-        rows = [{"content": content, **label_payload(new)} for content, new in labels.items()]
+        rows = [{"content": content, **_labels(new)} for content, new in labels.items()]
         async with self._connection() as connection:
             if rows and await self._is_there(connection, space):
                 await connection.execute(_RELABEL.format(table=_table(space)), _json(rows))
@@ -210,8 +223,20 @@ class PgvectorIndex:
         if space.name not in self._known:
             if await connection.fetchval("SELECT to_regclass($1)", _table(space)) is None:
                 return False
+            await self._upgrade(connection, space)
             self._known.add(space.name)
         return True
+
+    async def _upgrade(self, connection: Any, space: Space) -> None:
+        """Give a table of old the columns it lacks; that changes no row."""
+        is_new = await connection.fetchval(
+            "SELECT EXISTS (SELECT FROM pg_attribute "
+            "WHERE attrelid = to_regclass($1) AND attname = 'other_uris')",
+            _table(space),
+        )
+        if not is_new:
+            adding = ", ".join(f"ADD COLUMN IF NOT EXISTS {one}" for one in _OTHERS)
+            await connection.execute(f"ALTER TABLE {_table(space)} {adding}")
 
     async def _ensure(self, connection: Any, space: Space) -> None:
         if await self._is_there(connection, space):
@@ -221,7 +246,8 @@ class PgvectorIndex:
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         names = {what: _name(space, what) for what in ("content", "place", "words")}
         table = {"table": _table(space), "dimension": int(space.dimension)}
-        await connection.execute(_TABLE.format(**table, **names))
+        others = ",\n    ".join(_OTHERS)
+        await connection.execute(_TABLE.format(**table, **names, others=others))
 
     async def _ranking(
         self, connection: Any, space: Space, query: Query, way: str
@@ -274,30 +300,62 @@ def _where(filter: Filter) -> tuple[str, list[Any]]:
     for column, wanted in (
         ("collection", filter.collections),
         ("source", filter.sources),
-        ("language", filter.languages),
     ):
         if wanted:
             add(column + " = ANY ({}::text[])", list(wanted))
+    if filter.languages:
+        wanted_languages = list(filter.languages)
+        add("(language = ANY ({0}::text[]) OR other_languages && {0}::text[])", wanted_languages)
     if filter.branch is not None:
         add("{}::text = ANY (branches)", filter.branch)
     if filter.tags:
         add("tags @> {}::text[]", list(filter.tags))
     if filter.path is not None:
-        add("uri ~ {}::text", to_regex(filter.path))
-    if filter.since is not None:
-        add("date >= {}::double precision", filter.since)
-    if filter.until is not None:
-        add("date <= {}::double precision", filter.until)
+        add(
+            f"(uri ~ {{0}}::text OR {_any_other('uris', 'other ~ {0}::text')})",
+            to_regex(filter.path),
+        )
+    if filter.since is not None or filter.until is not None:
+        within = "{0} >= ({1}::double precision[])[1] AND {0} <= ({1}::double precision[])[2]"
+        since = -math.inf if filter.since is None else filter.since
+        until = math.inf if filter.until is None else filter.until
+        first, other = within.format("date", "{0}"), within.format("other", "{0}")
+        add(f"({first} OR {_any_other('dates', other)})", [since, until])
     return " AND ".join(conditions), values
+
+
+def _any_other(what: str, condition: str) -> str:
+    return (
+        f"(other_{what} <> '{{{{}}}}' AND EXISTS "
+        f"(SELECT FROM unnest(other_{what}) AS other WHERE {condition}))"
+    )
 
 
 def _row(point: Point) -> dict[str, Any]:
     row = {"id": point.id, "vector": floats(point.vector), "words": split_identifiers(point.words)}
-    return {**payload_of(point), **row}
+    return {**payload_of(point), **_labels(point.labels), **row}
+
+
+def _labels(labels: Labels) -> dict[str, Any]:
+    """The first of each in its own column, where an index and the planner know it."""
+    return {
+        **label_payload(labels),
+        "uri": labels.uri,
+        "language": labels.language,
+        "date": labels.date,
+        "other_uris": labels.other_uris,
+        "other_languages": labels.other_languages,
+        "other_dates": labels.other_dates,
+    }
 
 
 def _plain(row: Any) -> dict[str, Any]:
-    return {**row, "content": str(row["content"])}
+    several = {
+        name: [row[name], *others]
+        for name in ("uri", "language", "date")
+        if (others := row[f"other_{name}s"])
+    }
+    return {**row, **several, "content": str(row["content"])}
 
 
 def _json(value: Any) -> str:

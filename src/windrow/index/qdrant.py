@@ -189,7 +189,7 @@ class QdrantIndex:
             is_all = all(len(hits) < limit for hits in rankings.values())
             if glob is not None:
                 rankings = {
-                    name: [hit for hit in hits if fits(glob, hit.labels.uri)]
+                    name: [hit for hit in hits if any(fits(glob, one) for one in hit.labels.uris)]
                     for name, hits in rankings.items()
                 }
             fused = fuse(rankings, query.limit)

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from windrow.errors import ProviderError, RateLimited
+from windrow.index.globs import fits
 from windrow.index.home import Hit, Index, Mode, Query, Space
 from windrow.search.request import Found, SearchAnswer, SearchRequest
 from windrow.search.snippets import snippet
@@ -195,17 +196,35 @@ class Searcher:
 
 
 def _best(documents: Sequence[Document], request: SearchRequest) -> Document | None:
-    """Of branches that share a content, the one that was asked for, or the first. What documents
-    say counts, not what the index was told last."""
+    """Of documents that share a content, as branches do, the first that is meant. What documents
+    say counts, not what the index was told last, nor what another of them says."""
     for document in sorted(documents, key=lambda one: (one.branch, one.id)):
-        if request.branch is not None and document.branch != request.branch:
-            continue
-        if request.collections and document.collection not in request.collections:
-            continue
-        if request.sources and document.source not in request.sources:
-            continue
-        return document
+        if _is_meant(document, request):
+            return document
     return None
+
+
+def _is_meant(document: Document, request: SearchRequest) -> bool:
+    return (
+        (request.branch is None or document.branch == request.branch)
+        and (not request.collections or document.collection in request.collections)
+        and (not request.sources or document.source in request.sources)
+        and (request.path is None or fits(request.path, document.uri))
+        and (not request.languages or document.language in request.languages)
+        and set(request.tags) <= set(document.tags)
+        and _is_within(document.dated_at, request)
+    )
+
+
+def _is_within(dated_at: datetime | None, request: SearchRequest) -> bool:
+    if request.since is None and request.until is None:
+        return True
+    if dated_at is None:
+        return False
+    at = dated_at.timestamp()
+    return (request.since is None or at >= request.since) and (
+        request.until is None or at <= request.until
+    )
 
 
 def _found(hit: Hit, document: Document, query: str) -> Found:

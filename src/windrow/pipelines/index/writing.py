@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from windrow.errors import EmbeddingRefused, IndexUnavailable
 from windrow.index.home import Labels, Point, Space
@@ -29,6 +29,7 @@ from windrow.queue.outcome import Done, Fail
 EMBED_AT_ONCE: Final = 256
 WRITE_AT_ONCE: Final = 512
 
+T = TypeVar("T", str, float)
 # What the embedder said of texts that it does not take, by their contents.
 Refusals = dict[str, EmbeddingRefused]
 
@@ -43,8 +44,11 @@ class Content:
 
     @property
     def labels(self) -> Labels:
-        """Of all its documents; they are the same file in several branches."""
+        """Of all its documents: they are the same file in several branches, where it may have been
+        moved."""
         first = self.documents[0]
+        date = _date(first)
+        dates = {found for one in self.documents if (found := _date(one)) is not None}
         return Labels(
             collection=first.collection,
             source=first.source,
@@ -53,8 +57,11 @@ class Content:
             branches=tuple(sorted({one.branch for one in self.documents})),
             language=first.language,
             tags=tuple(sorted({tag for one in self.documents for tag in one.tags})),
-            date=None if first.dated_at is None else first.dated_at.timestamp(),
+            date=date,
             title=first.title,
+            other_uris=_besides(first.uri, {one.uri for one in self.documents}),
+            other_languages=_besides(first.language, {one.language for one in self.documents}),
+            other_dates=_besides(date, dates),
         )
 
 
@@ -241,6 +248,14 @@ def language_of(document: DocumentInfo) -> str:
     if document.uri.startswith(("http://", "https://")):
         return "markdown"
     return document.language or "markdown"
+
+
+def _date(document: DocumentInfo) -> float | None:
+    return None if document.dated_at is None else document.dated_at.timestamp()
+
+
+def _besides(first: T | None, all: set[T]) -> tuple[T, ...]:
+    return tuple(sorted(all - {first})) if len(all) > 1 or first not in all else ()
 
 
 def _written(contents: Sequence[Content], space: Space, refused: Refusals) -> list[Written]:
