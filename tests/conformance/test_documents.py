@@ -10,6 +10,7 @@ import pytest
 
 from windrow.clock import FakeClock
 from windrow.queue.documents import (
+    Awaited,
     ContentRow,
     DocumentInfo,
     DocumentRow,
@@ -390,3 +391,21 @@ async def test_document_whose_text_is_refused_says_why_until_it_has_another(stor
     assert ((found := await only(store)).skipped, found.is_searchable) == (None, False)
     await store.refuse_contents([Refused(new.id, "too long")])
     assert (await only(store)).skipped is None, "it does not name that any more"
+
+
+async def test_what_documents_wait_for_is_listed_in_pages_without_what_was_refused(
+    store: Store,
+) -> None:
+    rows = [document(str(number), str(number)) for number in range(4)]
+    await put(store, *rows, document("x", tenant="globex"), document("y", source="s2"))
+    await put(store, document("0", branch="dev", pending=rows[0][1].id))
+    await store.switch_contents([Written(rows[1][1].id, 1, "space")])
+    await store.refuse_contents([Refused(rows[2][1].id, "too long")])
+    ids = sorted([rows[0][1].id, rows[3][1].id])
+
+    listed = await store.list_awaited("acme", "docs", "s1")
+    assert listed == [Awaited(one, "acme") for one in ids]
+    assert await store.list_awaited("acme", "docs", "s1", limit=1) == listed[:1]
+    assert await store.list_awaited("acme", "docs", "s1", after=ids[0]) == listed[1:]
+    assert len(await store.list_awaited()) == 4
+    assert await store.list_awaited("", "docs", "s1") == []

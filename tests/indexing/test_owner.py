@@ -11,13 +11,17 @@ from pathlib import Path
 import pytest
 
 from tests.indexing.helpers import Library
-from windrow.errors import InvalidSearch
-from windrow.index.home import Space
+from windrow.errors import IndexUnavailable, InvalidSearch
+from windrow.index.edge import EdgeIndex
+from windrow.index.home import Query, Space
+from windrow.pipelines.index.awaiting import write_awaited
+from windrow.queue.documents import Refused, SourceRow
+from windrow.queue.job import LIVE
 from windrow.queue.queue import Queue
 from windrow.search.request import SearchRequest
 from windrow.services import searching
 from windrow.services.indexing import index_folder, open_index, owning, socket_path
-from windrow.services.owning import Keeper, open_index_handlers
+from windrow.services.owning import Keeper, check_index, open_index_handlers
 from windrow.services.searching import Searching, ask_owner, search
 from windrow.settings import Settings
 from windrow.worker.worker import Worker
@@ -152,3 +156,47 @@ async def test_search_gives_up_on_an_owner_that_does_not_answer(
     monkeypatch.setattr(searching, "PATIENCE_SECONDS", 0.05)
     with owning(index_folder(settings)), pytest.raises(Exception, match="does not answer"):
         await found(settings, "hay")
+
+
+async def test_what_waits_without_a_job_is_given_to_the_index_again_and_the_refused_is_not(
+    library: Library,
+) -> None:
+    await library.put("lost.md", "apple", enqueue=False)
+    await library.put("other.md", "apple", enqueue=False, source="s2")
+    await library.put("waits.md", "apple")
+    _, refused = await library.put("refused.md", "apple", enqueue=False)
+    await library.queue.store.refuse_contents([Refused(refused, "too long")])
+
+    source = SourceRow(None, "s1", "docs", "folder", "/docs")
+    assert [await write_awaited(library.queue, source) for _ in range(2)] == [1, 0]
+    assert len(await library.queue.list(kind="index.write", state=list(LIVE))) == 2
+    await check_index(library.indexing)
+    assert len(await library.queue.list(kind="index.write", state=list(LIVE))) == 3
+    await library.work()
+
+    assert sorted(await library.found("apple")) == ["lost.md", "other.md", "waits.md"]
+    await check_index(library.indexing)
+    assert await library.queue.list(kind="index.write", state=list(LIVE)) == []
+
+
+async def test_errors_of_the_engine_say_which_index_it_is(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine's own are bare exceptions: those of a full disk, as those of a wrong length."""
+    await library.put("a.md", "apple")
+    await library.work()
+    [name] = await library.index.spaces()
+    space = Space(name, library.embedders["words"].dimension)
+    assert isinstance(library.index, EdgeIndex)
+
+    with pytest.raises(IndexUnavailable, match=r"cannot be searched: .*dim"):
+        await library.index.search(space, Query("apple", [1.0, 0.0], "semantic"))
+
+    class Full:
+        def update(self, _: object) -> None:
+            raise Exception("No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setitem(library.index._shards, name, Full())  # type: ignore[arg-type]
+        with pytest.raises(IndexUnavailable, match=r"cannot be changed: No space left"):
+            await library.index.remove(space, [name])

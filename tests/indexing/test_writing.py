@@ -14,6 +14,8 @@ from windrow.errors import (
     IndexUnavailable,
     InvalidSearch,
     RateLimited,
+    StoreFull,
+    StoreReadOnly,
 )
 from windrow.index.home import Space
 from windrow.pipelines.index.context import space_of
@@ -135,7 +137,15 @@ async def test_failing_index_is_tried_again_and_the_old_content_stays(
 
 
 @pytest.mark.parametrize(
-    "error", [EmbedderUnavailable(), IndexUnavailable(), RateLimited("embedder", 30)], ids=str
+    "error",
+    [
+        EmbedderUnavailable(),
+        IndexUnavailable(),
+        RateLimited("embedder", 30),
+        StoreFull(),
+        StoreReadOnly(),
+    ],
+    ids=str,
 )
 async def test_u7_what_is_away_or_asks_for_patience_parks_writes_and_uses_no_attempts(
     library: Library, monkeypatch: pytest.MonkeyPatch, error: Exception

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 from windrow.errors import IndexUnavailable
 from windrow.index.conditions import (
@@ -49,6 +49,8 @@ from windrow.index.home import (
 if TYPE_CHECKING:
     import qdrant_edge
 
+T = TypeVar("T")
+
 DENSE: Final = "dense"
 WORDS: Final = "words"
 KEYWORDS: Final = ("content", "collection", "source", "branches", "language", "tags")
@@ -66,7 +68,7 @@ class EdgeIndex:
 
     async def write(self, space: Space, points: Sequence[Point]) -> None:
         shard = await self._open(space)
-        await asyncio.to_thread(self._write, shard, points)
+        await self._run("written to", self._write, shard, points)
 
     async def remove(self, space: Space, contents: Sequence[str]) -> None:
         if contents and (shard := await self._open_existing(space)):
@@ -85,17 +87,17 @@ class EdgeIndex:
     async def search(self, space: Space, query: Query) -> list[Hit]:
         if query.limit <= 0 or (shard := await self._open_existing(space)) is None:
             return []
-        return await asyncio.to_thread(self._search, shard, query)
+        return await self._run("searched", self._search, shard, query)
 
     async def count(self, space: Space, filter: Filter | None = None) -> int:
         if (shard := await self._open_existing(space)) is None:
             return 0
         wanted = self._edge.CountRequest(exact=True, filter=self._filter(filter or Filter()))
-        return await asyncio.to_thread(shard.count, wanted)
+        return await self._run("counted", shard.count, wanted)
 
     async def optimize(self, space: Space) -> None:
         if shard := await self._open_existing(space):
-            await asyncio.to_thread(shard.optimize)
+            await self._run("optimized", shard.optimize)
 
     async def spaces(self) -> list[str]:
         if not self.folder.is_dir():
@@ -193,7 +195,18 @@ class EdgeIndex:
             shard.update(edge.UpdateOperation.upsert_points(made))
 
     async def _update(self, shard: qdrant_edge.EdgeShard, change: Any) -> None:
-        await asyncio.to_thread(shard.update, change)
+        await self._run("changed", shard.update, change)
+
+    async def _run(self, what: str, call: Callable[..., T], *given: Any) -> T:
+        """In a thread. The engine raises bare exceptions, for a full disk as for all else: whatever
+        has a name of its own is not the engine's."""
+        try:
+            return await asyncio.to_thread(call, *given)
+        except Exception as error:
+            if type(error) is not Exception and not isinstance(error, OSError):
+                raise
+            said = f"the index in {self.folder} cannot be {what}: {error}"
+            raise IndexUnavailable(said) from error
 
     def _search(self, shard: qdrant_edge.EdgeShard, query: Query) -> list[Hit]:
         """More of each ranking is asked for if a glob leaves too few. What is kept with a chunk is

@@ -144,6 +144,14 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class Awaited:
+    """A content that documents wait for."""
+
+    id: str
+    tenant: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A content that the index does not take."""
 

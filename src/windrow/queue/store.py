@@ -51,6 +51,7 @@ from windrow.queue.bells import Bell
 from windrow.queue.calls import CallStore
 from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.documents import (
+    Awaited,
     Collection,
     ContentInfo,
     ContentRow,
@@ -699,6 +700,18 @@ class DocumentStore(Protocol):
         limit: int = 1000,
     ) -> list[str]:
         """A page of ids, in order; with `space`, of those that are not written there."""
+        ...
+
+    async def list_awaited(
+        self,
+        tenant: str | None = None,
+        collection: str | None = None,
+        source: str | None = None,
+        *,
+        after: str = "",
+        limit: int = 1000,
+    ) -> list[Awaited]:
+        """A page of what documents wait for, by id, and the index has not refused."""
         ...
 
     async def switch_contents(self, written: Sequence[Written]) -> None:

@@ -20,6 +20,7 @@ import msgspec
 from windrow.errors import SearchError, StoreError, WindrowError
 from windrow.index.aside import MUCH, Aside
 from windrow.index.home import Index
+from windrow.pipelines.index.awaiting import write_awaited
 from windrow.pipelines.index.building import begin_build, rebuild, resume_build
 from windrow.pipelines.index.context import Indexing, space_of
 from windrow.pipelines.index.handlers import index_handlers
@@ -93,7 +94,7 @@ async def _serving(
 
 async def check_index(indexing: Indexing) -> None:
     """Build again what was lost, begin what another model asks for, and go on with what was begun
-    and left."""
+    and left, writes too."""
     store = indexing.queue.store
     there = set(await indexing.index.spaces())
     for collection in await store.list_collections():
@@ -109,6 +110,8 @@ async def check_index(indexing: Indexing) -> None:
             await begin_build(indexing.queue, collection, wanted)
         elif await resume_build(indexing.queue, collection, wanted):
             logger.info("building %s with %s goes on", collection.name, wanted.model)
+    if count := await write_awaited(indexing.queue):
+        logger.info("%d texts are given to the index again", count)
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
 """`index_handlers`: the handlers of the index, for the worker that has it open.
 
-While the embedder, the index or the database is away, or asks for patience, jobs are parked and use
-no attempts; those that have been for a day are tried as if something were wrong with them.
+While the embedder, the index or the database is away, is full, or asks for patience, jobs are
+parked and use no attempts; those that have been for a day are tried as if something were wrong with
+them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from windrow.errors import (
     EmbedderUnavailable,
     IndexUnavailable,
     RateLimited,
+    StoreFull,
+    StoreReadOnly,
     StoreUnavailable,
 )
 from windrow.pipelines.index.building import build, switch
@@ -41,7 +44,14 @@ BATCH: Final = 64  # contents that are embedded and written together
 BATCH_SECONDS: Final = 0.02  # how long a batch waits to become full
 BACKOFF: Final = (1.0, 5.0, 30.0, 120.0)
 ATTEMPTS: Final = 5
-AWAY: Final = (EmbedderUnavailable, IndexUnavailable, RateLimited, StoreUnavailable)
+AWAY: Final = (
+    EmbedderUnavailable,
+    IndexUnavailable,
+    RateLimited,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 PARK_SECONDS: Final = 15.0
 LONGEST_PARKED: Final = timedelta(days=1)
 CRASHES: Final = 20  # nothing else ends the group of a generation whose jobs were given up

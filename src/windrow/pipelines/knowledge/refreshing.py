@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.pipelines.index.awaiting import write_awaited
 from windrow.pipelines.knowledge.items import QUEUE, FilePayload, new_item
 from windrow.pipelines.knowledge.sites import crawl_job, page_job
 from windrow.pipelines.web.payloads import BudgetPayload
@@ -41,6 +42,7 @@ async def refresh(queue: Queue, job: Job, payload: RefreshPayload) -> Done:
     found = await queue.store.get_sources(job.tenant or "", [payload.source])
     if not found:
         return Done({"dropped": f"there is no source {payload.source}"})
+    await write_awaited(queue, found[0])  # what the index once gave up is tried again, too
     then = source_jobs(found[0], priority=job.priority)
     return Done({"jobs": [one.id for one in then if one.id]}, then=then)
 

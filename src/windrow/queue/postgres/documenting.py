@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from windrow.queue.documents import (
+    Awaited,
     Collection,
     ContentInfo,
     ContentRow,
@@ -222,6 +223,19 @@ class Documenting(Verbs):
         place = {"tenant": tenant_text(tenant), "collection": collection, "space": space}
         found = await self._run("list_contents", **place, after=after or _FIRST, limit=limit)
         return [str(row["id"]) for row in found]
+
+    async def list_awaited(
+        self,
+        tenant: str | None = None,
+        collection: str | None = None,
+        source: str | None = None,
+        *,
+        after: str = "",
+        limit: int = 1000,
+    ) -> list[Awaited]:
+        place = {"tenant": tenant, "collection": collection, "source": source}
+        found = await self._run("list_awaited", **place, after=after or _FIRST, limit=limit)
+        return [Awaited(str(row["id"]), row["tenant"] or None) for row in found]
 
     async def switch_contents(self, written: Sequence[Written]) -> None:
         await self._step(switch_steps(written), None)

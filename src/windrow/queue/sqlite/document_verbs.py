@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from windrow.clock import Clock
 from windrow.queue.documents import (
+    Awaited,
     Collection,
     ContentInfo,
     ContentRow,
@@ -181,6 +182,18 @@ class DocumentVerbs(ABC):
         return await self._read(
             lambda work: documenting.list_contents(work, tenant, collection, space, after, limit)
         )
+
+    async def list_awaited(
+        self,
+        tenant: str | None = None,
+        collection: str | None = None,
+        source: str | None = None,
+        *,
+        after: str = "",
+        limit: int = 1000,
+    ) -> list[Awaited]:
+        place = {"tenant": tenant, "collection": collection, "source": source}
+        return await self._read(lambda work: documenting.list_awaited(work, place, after, limit))
 
     async def switch_contents(self, written: Sequence[Written]) -> None:
         await self._step(switch_steps(written), None)

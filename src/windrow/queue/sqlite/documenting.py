@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from windrow.queue.documents import (
+    Awaited,
     Collection,
     ContentInfo,
     DocumentInfo,
@@ -185,6 +186,15 @@ def list_contents(
 ) -> list[str]:
     place = {"tenant": tenant_text(tenant), "collection": collection, "space": space}
     return [i for (i,) in work.rows("list_contents", {**place, "after": after, "limit": limit})]
+
+
+def list_awaited(
+    work: Work, place: Mapping[str, str | None], after: str, limit: int
+) -> list[Awaited]:
+    return [
+        Awaited(row["id"], row["tenant"] or None)
+        for row in _rows(work, "list_awaited", {**place, "after": after, "limit": limit})
+    ]
 
 
 def find_dropped(work: Work, limit: int) -> list[Dropped]:
