@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.indexing.helpers import Library
-from windrow.errors import IndexUnavailable, InvalidSearch
+from windrow.errors import IndexUnavailable, InvalidSearch, StoreUnavailable
 from windrow.index.edge import EdgeIndex
 from windrow.index.home import Query, Space
 from windrow.pipelines.index.awaiting import write_awaited
+from windrow.pipelines.knowledge.handing import Handed, hand_in
 from windrow.queue.documents import Refused, SourceRow
 from windrow.queue.job import LIVE
 from windrow.queue.queue import Queue
@@ -197,6 +198,26 @@ async def test_errors_of_the_engine_say_which_index_it_is(
             raise Exception("No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setitem(library.index._shards, name, Full())  # type: ignore[arg-type]
+        patched.setitem(library.index._shards, name, Full())
         with pytest.raises(IndexUnavailable, match=r"cannot be changed: No space left"):
             await library.index.remove(space, [name])
+
+
+async def test_what_was_handed_in_by_a_process_that_died_before_its_job_is_found_all_the_same(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = SourceRow(None, "up", "docs", "upload", "upload:a.md")
+    await library.queue.store.put_sources([source])
+
+    async def die(*_: object, **__: object) -> None:
+        raise StoreUnavailable
+
+    with monkeypatch.context() as patched:
+        patched.setattr(library.queue, "enqueue_many", die)
+        with pytest.raises(StoreUnavailable):
+            await hand_in(library.queue, None, [Handed(source, "a.md", "apple")], title="a.md")
+
+    await check_index(library.indexing)
+    await library.work()
+
+    assert await library.found("apple") == ["a.md"]

@@ -270,4 +270,4 @@ async def test_file_that_was_moved_on_one_branch_is_found_at_its_place_on_each(
         ({"since": noon.timestamp()}, ["docs/x.md"]),
         ({"since": noon.timestamp(), "branch": "feature"}, []),
     ):
-        assert await library.found("apple", **fields) == expected, fields  # type: ignore[arg-type]
+        assert await library.found("apple", **fields) == expected, fields

@@ -251,7 +251,7 @@ def _one_or_all(first: Any, others: Sequence[Any]) -> Any:
 def hit_of(id: str, score: float, ranks: Mapping[str, int], payload: Mapping[str, Any]) -> Hit:
     uri, *uris = _texts(payload["uri"])
     language, *languages = _texts(payload["language"])
-    date, *dates = _dates(payload.get("date"))
+    dates = _dates(payload.get("date"))
     return Hit(
         id=id,
         content=payload["content"],
@@ -269,17 +269,18 @@ def hit_of(id: str, score: float, ranks: Mapping[str, int], payload: Mapping[str
             branches=_texts(payload.get("branches", ())),
             language=language,
             tags=_texts(payload.get("tags", ())),
-            date=date,
+            date=dates[0] if dates else None,
             title=payload["title"],
             other_uris=tuple(uris),
             other_languages=tuple(languages),
-            other_dates=tuple(dates),
+            other_dates=dates[1:],
         ),
     )
 
 
-def _dates(value: float | Sequence[float] | None) -> Sequence[float | None]:
-    return value if isinstance(value, list) else (value,)
+def _dates(value: Any) -> tuple[float, ...]:
+    several = value if isinstance(value, list) else [value]
+    return tuple(one for one in several if one is not None)
 
 
 def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
