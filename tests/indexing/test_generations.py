@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -289,4 +290,19 @@ async def test_generation_whose_model_is_taken_back_is_not_switched_to(library: 
     await choose(library, Words("better", dimension=32))
     await library.work()
     assert (await only(library)).embedder == "better"
+    assert await library.found("apple") == ["a.md"]
+
+
+async def test_store_without_groups_stays_with_the_model_it_has(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it keep the owner from beginning."""
+    await library.put("a.md", "apple")
+    await library.work()
+    without = replace(library.queue.store.capabilities, groups=False)
+    monkeypatch.setattr(library.queue.store, "capabilities", without)
+
+    await choose(library, Words("better", dimension=32))
+
+    assert (await only(library)).next_generation is None
     assert await library.found("apple") == ["a.md"]

@@ -105,7 +105,13 @@ async def check_index(indexing: Indexing) -> None:
         wanted = await indexing.find_embedder(None)
         if wanted is None or wanted.model == collection.embedder:
             continue
-        if collection.next_embedder != wanted.model:
+        if not store.capabilities.groups:
+            logger.warning(
+                "collection %s stays with %s: this store has no groups, which another model needs",
+                collection.name,
+                collection.embedder,
+            )
+        elif collection.next_embedder != wanted.model:
             logger.info("collection %s is embedded anew with %s", collection.name, wanted.model)
             await begin_build(indexing.queue, collection, wanted)
         elif await resume_build(indexing.queue, collection, wanted):
