@@ -3,6 +3,10 @@
 An arrival is a row of such a table with the job it becomes. Arrivals are noted by the place they
 came from and their key there, in the transaction that writes their jobs: one that comes again
 changes nothing, also when its job has run and is pruned. The jobs go the way that copied ones go.
+
+A table that is about to be dropped there is noted first, by its name. From then on its jobs are
+the only copy, and none of them is removed: whoever removes jobs writes the same note for as long as
+that takes, so of a drop and a removal at the same time one waits for the other.
 """
 
 from __future__ import annotations
@@ -63,10 +67,23 @@ class ImportStore(CopyStore, Protocol):
         ...
 
     async def remove_imported(
-        self, origin: str, keys: Sequence[str], group: str | None = None
+        self, origin: str, keys: Sequence[str], tables: Sequence[str], group: str | None = None
     ) -> Removal:
-        """Remove what came under these keys and has not begun, with the notes of it, so that it can
-        be taken in again; with `group` that group and all of its jobs, or none of them."""
+        """Remove what came under these keys from these tables and has not begun, with the notes of
+        it, so that it can be taken in again; with `group` that group and all of its jobs, or none
+        of them. Nothing of a table that is noted as dropped."""
+        ...
+
+    async def note_dropped(self, origin: str, tables: Sequence[str]) -> list[str]:
+        """Say that tables there are dropped from now on. Returns those that were not before."""
+        ...
+
+    async def forget_dropped(self, origin: str, tables: Sequence[str]) -> None:
+        """Tables that were not dropped after all."""
+        ...
+
+    async def list_dropped(self, origin: str) -> dict[str, datetime]:
+        """The tables that were dropped there, and when."""
         ...
 
 
@@ -99,6 +116,32 @@ def why_group_stays(
 
 def has_begun(job: Job) -> bool:
     return job.started_at is not None or job.state is JobState.ACTIVE
+
+
+def dropped_from(origin: str) -> str:
+    """Under which name it is noted what was dropped at a place: tables, by their names."""
+    return f"dropped {origin}"
+
+
+def to_table_notes(tables: Iterable[str]) -> list[dict[str, str | None]]:
+    return [{"key": name, "checksum": "", "job_id": None} for name in tables]
+
+
+def table_of(key: str, tables: Iterable[str]) -> str | None:
+    """The one of these tables that a row with this key came from. Names of queues may have a slash
+    in them, so the longest one that fits."""
+    return max((name for name in tables if key.startswith(f"{name}/")), key=len, default=None)
+
+
+def find_last_copies(
+    notes: Iterable[ImportNote], tables: Collection[str], dropped: Collection[str]
+) -> dict[str, str]:
+    """The keys of what came from those of these tables that were dropped, and why it stays."""
+    return {
+        note.key: f"{name} was dropped there: this is the only copy"
+        for note in notes
+        if (name := table_of(note.key, tables)) in dropped
+    }
 
 
 def to_notes(arrivals: Sequence[Arrival]) -> list[dict[str, str | None]]:

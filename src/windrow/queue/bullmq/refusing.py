@@ -89,7 +89,10 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "work of other queues is not taken into BullMQ directly: use sqlite:///… or "
             "postgresql://… for `windrow migrate`, and then `windrow db copy --to` this one"
         ),
-        ("import_arrivals", "find_imported", "list_imported", "remove_imported"),
+        (
+            *("import_arrivals", "find_imported", "list_imported", "remove_imported"),
+            *("note_dropped", "forget_dropped", "list_dropped"),
+        ),
     ),
     "evicts": (
         (

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from windrow.queue.importing import (
     Arrival,
     Import,
     ImportNote,
     Removal,
+    dropped_from,
     find_fresh,
     find_kept,
+    find_last_copies,
     to_import,
     to_notes,
     to_parcel,
+    to_table_notes,
     why_group_stays,
 )
 from windrow.queue.job import Job
@@ -54,9 +58,11 @@ class Importing(Verbs):
         return [_note(row) for row in found]
 
     async def remove_imported(
-        self, origin: str, keys: Sequence[str], group: str | None = None
+        self, origin: str, keys: Sequence[str], tables: Sequence[str], group: str | None = None
     ) -> Removal:
         async def do(work: Work) -> Removal:
+            # Until this ends, who wants to drop one of these tables waits at this note.
+            free = await _note_tables(work, origin, tables)
             found = await work.run("find_imported", origin=origin, keys=list(keys))
             notes = [_note(row) for row in found]
             ids = sorted({note.job_id for note in notes if note.job_id is not None})
@@ -67,15 +73,33 @@ class Importing(Verbs):
                 kept = find_kept(notes, jobs)
             else:
                 kept = await _keep_group(work, group, notes, jobs)
+            kept |= find_last_copies(notes, tables, set(tables) - set(free))
             gone = [note for note in notes if note.key not in kept]
             removed = sorted({note.job_id for note in gone if note.job_id is not None})
             await remove_moved(work, removed)
             if group is not None and not kept:
                 await work.run("remove_groups", ids=[group])
             await work.run("forget_imported", origin=origin, keys=[note.key for note in gone])
+            await work.run("forget_imported", origin=dropped_from(origin), keys=free)
             return Removal(len(removed), kept)
 
         return await self._transact(do)
+
+    async def note_dropped(self, origin: str, tables: Sequence[str]) -> list[str]:
+        return await self._transact(lambda work: _note_tables(work, origin, tables))
+
+    async def forget_dropped(self, origin: str, tables: Sequence[str]) -> None:
+        await self._run("forget_imported", origin=dropped_from(origin), keys=list(tables))
+
+    async def list_dropped(self, origin: str) -> dict[str, datetime]:
+        found = await self._run("list_imported", origin=dropped_from(origin), after="", limit=None)
+        return {row["key"]: row["imported_at"] for row in found}
+
+
+async def _note_tables(work: Work, origin: str, tables: Sequence[str]) -> list[str]:
+    rows = as_json(to_table_notes(tables))
+    found = await work.run("note_imported", origin=dropped_from(origin), rows=rows)
+    return [row["key"] for row in found]
 
 
 async def _keep_group(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from windrow.queue.importing import (
@@ -10,11 +11,14 @@ from windrow.queue.importing import (
     Import,
     ImportNote,
     Removal,
+    dropped_from,
     find_fresh,
     find_kept,
+    find_last_copies,
     to_import,
     to_notes,
     to_parcel,
+    to_table_notes,
     why_group_stays,
 )
 from windrow.queue.job import Job
@@ -26,8 +30,7 @@ from windrow.queue.sqlite.work import Work, statement
 
 
 def import_arrivals(work: Work, origin: str, arrivals: Sequence[Arrival]) -> Import:
-    notes = {"origin": origin, "rows": to_json(to_notes(arrivals)), "now": work.now}
-    keys = {row[0] for row in work.rows("note_imported", notes)}
+    keys = set(_note_imported(work, origin, to_notes(arrivals)))
     fresh = find_fresh(arrivals, keys)
     if not fresh:
         return to_import(arrivals, fresh, None)
@@ -49,11 +52,13 @@ def list_imported(work: Work, origin: str, after: str, limit: int) -> list[Impor
 
 
 def remove_imported(
-    work: Work, origin: str, keys: Sequence[str], group: str | None = None
+    work: Work, origin: str, keys: Sequence[str], tables: Sequence[str], group: str | None = None
 ) -> Removal:
+    dropped = set(tables) & set(list_dropped(work, origin))
     notes = find_imported(work, origin, keys)
     jobs = get_jobs(work, sorted({note.job_id for note in notes if note.job_id is not None}))
     kept = find_kept(notes, jobs) if group is None else _keep_group(work, group, notes, jobs)
+    kept |= find_last_copies(notes, tables, dropped)
     gone = [note for note in notes if note.key not in kept]
     removed = sorted({note.job_id for note in gone if note.job_id is not None})
     remove_moved(work, removed)
@@ -61,6 +66,24 @@ def remove_imported(
         work.run("delete_groups", {"ids": to_json([group])})
     forget_imported(work, origin, [note.key for note in gone])
     return Removal(len(removed), kept)
+
+
+def note_dropped(work: Work, origin: str, tables: Sequence[str]) -> list[str]:
+    return _note_imported(work, dropped_from(origin), to_table_notes(tables))
+
+
+def forget_dropped(work: Work, origin: str, tables: Sequence[str]) -> None:
+    forget_imported(work, dropped_from(origin), tables)
+
+
+def list_dropped(work: Work, origin: str) -> dict[str, datetime]:
+    found = list_imported(work, dropped_from(origin), "", -1)
+    return {note.key: note.imported_at for note in found}
+
+
+def _note_imported(work: Work, origin: str, notes: Sequence[Mapping[str, str | None]]) -> list[str]:
+    values = {"origin": origin, "rows": to_json(notes), "now": work.now}
+    return [key for (key,) in work.rows("note_imported", values)]
 
 
 def _keep_group(

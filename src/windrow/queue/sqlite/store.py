@@ -569,9 +569,20 @@ class SqliteStore(FarRunVerbs):
         return await self._read(lambda work: importing.list_imported(work, origin, after, limit))
 
     async def remove_imported(
-        self, origin: str, keys: Sequence[str], group: str | None = None
+        self, origin: str, keys: Sequence[str], tables: Sequence[str], group: str | None = None
     ) -> Removal:
-        return await self._write(lambda work: importing.remove_imported(work, origin, keys, group))
+        return await self._write(
+            lambda work: importing.remove_imported(work, origin, keys, tables, group)
+        )
+
+    async def note_dropped(self, origin: str, tables: Sequence[str]) -> list[str]:
+        return await self._write(lambda work: importing.note_dropped(work, origin, tables))
+
+    async def forget_dropped(self, origin: str, tables: Sequence[str]) -> None:
+        await self._write(lambda work: importing.forget_dropped(work, origin, tables))
+
+    async def list_dropped(self, origin: str) -> dict[str, datetime]:
+        return await self._read(lambda work: importing.list_dropped(work, origin))
 
     # Workers
 

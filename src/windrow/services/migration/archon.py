@@ -66,6 +66,9 @@ class JsonOrigin:
     async def hold(self, tables: Sequence[str]) -> None:
         """It was read as a whole."""
 
+    async def release(self) -> None:
+        """Nothing is held."""
+
     async def drop(self, tables: Sequence[str]) -> None:
         raise MigrationFailed("an export has no tables: remove the file by hand")
 

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from windrow.errors import MigrationFailed
 from windrow.queue.copying import CopiedJob, json_text
-from windrow.queue.importing import Arrival, ImportNote, ImportStore
+from windrow.queue.importing import Arrival, ImportNote, ImportStore, table_of
 from windrow.queue.records import JobFilter
 from windrow.queue.store import open_store
 from windrow.redaction import redact_url
@@ -70,25 +70,40 @@ async def drop(
     """Drop the tables, if all of their work has come; else nothing is done."""
     async with _both(url, place) as (store, origin):
         names = tables_of(await origin.list_tables(), system)
-        if names:
-            await origin.hold(names)  # what comes there now would be dropped unseen
-        found = await _verify(store, origin, url, place, system, with_finished)
-        if found.is_good:
+        noted = _noted(system, origin)
+        # Before it is held: the tables may be in the file that this is written to.
+        fresh = await store.note_dropped(noted, names)
+        try:
+            if names:
+                await origin.hold(names)  # what comes there now would be dropped unseen
+            found = await _verify(store, origin, url, place, system, with_finished)
+        except BaseException:
+            await _undo_drop(store, origin, noted, fresh)
+            raise
+        if not found.is_good:
+            await _undo_drop(store, origin, noted, fresh)
+            return found
+        try:
             await origin.drop(names)
+        except MigrationFailed:  # after any other error they may be gone
+            await _undo_drop(store, origin, noted, fresh)
+            raise
         return found
 
 
 async def roll_back(url: str, place: str, *, system: System = "legacy") -> Rollback:
     """Remove the jobs that came from there and have not begun. The tables there are as they were,
-    and are no longer called deprecated."""
+    and are no longer called deprecated. What came from a table that is gone stays."""
     async with _both(url, place) as (store, origin):
         report = Rollback(place_name(place), redact_url(url))
+        noted = _noted(system, origin)
+        names = tables_of(await origin.list_tables(), system)
+        await origin.release()  # no row is read, and nobody need wait for this
         after = ""
-        while notes := await store.list_imported(_noted(system, origin), after, _PAGE):
+        while notes := await store.list_imported(noted, after, _PAGE):
             after = notes[-1].key
-            await _remove(store, _noted(system, origin), notes, report)
+            await _remove(store, noted, notes, names, report)
         if not report.kept_count:
-            names = tables_of(await origin.list_tables(), system)
             await origin.mark(names, is_deprecated=False)
         return report
 
@@ -199,32 +214,66 @@ def _compare(
         found.problems[one.key] = problem
 
 
+async def _undo_drop(store: ImportStore, origin: Origin, noted: str, tables: Sequence[str]) -> None:
+    try:
+        await origin.release()
+    finally:
+        await store.forget_dropped(noted, tables)
+
+
 async def _remove(
-    store: ImportStore, origin: str, notes: Sequence[ImportNote], report: Rollback
+    store: ImportStore,
+    origin: str,
+    notes: Sequence[ImportNote],
+    tables: Sequence[str],
+    report: Rollback,
 ) -> None:
     """Of a page of notes, groups with all that came with them, then the jobs that are left."""
-    for note in notes:
+    there = await _only_there(store, origin, notes, tables, report)
+    for note in there:
         if note.job_id is None:
-            await _remove_group(store, origin, note.key, report)
-    jobs = {note.key: note.job_id for note in notes if note.job_id is not None}
-    removal = await store.remove_imported(origin, list(jobs))
+            await _remove_group(store, origin, note.key, tables, report)
+    jobs = {note.key: note.job_id for note in there if note.job_id is not None}
+    removal = await store.remove_imported(origin, list(jobs), tables)
     report.removed += removal.jobs
-    report.kept_count += len(removal.kept)
     for key, why in removal.kept.items():
-        if len(report.kept) < MOST_NAMED:
-            report.kept[jobs[key]] = why
+        report.keep(jobs[key], why)
 
 
-async def _remove_group(store: ImportStore, origin: str, key: str, report: Rollback) -> None:
+async def _only_there(
+    store: ImportStore,
+    origin: str,
+    notes: Sequence[ImportNote],
+    tables: Sequence[str],
+    report: Rollback,
+) -> list[ImportNote]:
+    """Those whose table is there still. Of what came from the others the jobs are the only copy."""
+    dropped = await store.list_dropped(origin)
+    there = []
+    for note in notes:
+        name = table_of(note.key, [*tables, *dropped])
+        if name in dropped:
+            day = dropped[name].date().isoformat()
+            why = f"{name} was dropped there on {day}: this is the only copy"
+        elif name is None:
+            why = "its table is not there any more: this is the only copy"
+        else:
+            there.append(note)
+            continue
+        report.keep(note.job_id or nuq.group_of(note.key), why)
+    return there
+
+
+async def _remove_group(
+    store: ImportStore, origin: str, key: str, tables: Sequence[str], report: Rollback
+) -> None:
     group = nuq.group_of(key)
     keys = [key]
     after: str | None = None
     while page := await store.list_jobs(JobFilter(group=group), after=after, limit=_PAGE):
         after = page[-1].id
         keys += [nuq.member_key(job.id) for job in page]
-    removal = await store.remove_imported(origin, keys, group)
+    removal = await store.remove_imported(origin, keys, tables, group)
     report.removed += removal.jobs
     if removal.kept:  # its jobs are named one by one
-        report.kept_count += 1
-        if len(report.kept) < MOST_NAMED:
-            report.kept[group] = f"{removal.kept[key]}: `windrow groups cancel` ends it"
+        report.keep(group, f"{removal.kept[key]}: `windrow groups cancel` ends it")

@@ -52,8 +52,12 @@ class Origin(Protocol):
         this is closed."""
         ...
 
+    async def release(self) -> None:
+        """Hold and read them no longer, and drop nothing."""
+        ...
+
     async def drop(self, tables: Sequence[str]) -> None:
-        """Drop tables that are held."""
+        """Drop tables that are held. After MigrationFailed nothing is dropped."""
         ...
 
     async def close(self) -> None: ...
@@ -148,13 +152,19 @@ class SqliteOrigin:
         self._connection.execute("PRAGMA foreign_keys = OFF")  # in any order
         self._connection.execute("BEGIN IMMEDIATE")
 
+    async def release(self) -> None:
+        await asyncio.to_thread(self._connection.rollback)
+
     async def drop(self, tables: Sequence[str]) -> None:
         await asyncio.to_thread(self._drop, tables)
 
     def _drop(self, tables: Sequence[str]) -> None:
-        for name in [*tables, MARK]:
-            self._connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)}")
-        self._connection.execute("COMMIT")
+        try:
+            for name in [*tables, MARK]:
+                self._connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)}")
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise MigrationFailed(f"{self._path}: nothing is dropped: {error}") from error
 
     def _write(self, do: Any) -> None:
         self._connection.rollback()  # the snapshot that was read under
@@ -237,6 +247,9 @@ class PostgresOrigin:
         await self._connection.execute("SET LOCAL lock_timeout = '10s'")
         names = ", ".join(_quoted(name) for name in tables)
         await self._connection.execute(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
+
+    async def release(self) -> None:
+        await self._end()
 
     async def drop(self, tables: Sequence[str]) -> None:
         for name in tables:

@@ -146,6 +146,10 @@ class RedisOrigin:
         self._pipe = self._client.pipeline(transaction=True)
         await self._pipe.watch(*(key for name in tables for key in _keys(name)))
 
+    async def release(self) -> None:
+        if self._pipe is not None:
+            await self._pipe.reset()
+
     async def drop(self, tables: Sequence[str]) -> None:
         gone = [key for name in tables for key in _keys(name)]
         for name in tables:
@@ -163,8 +167,7 @@ class RedisOrigin:
             ) from error
 
     async def close(self) -> None:
-        if self._pipe is not None:
-            await self._pipe.reset()
+        await self.release()
         await self._client.aclose()
 
 

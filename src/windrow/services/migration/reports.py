@@ -59,3 +59,8 @@ class Rollback:
     removed: int = 0
     kept: dict[str, str] = field(default_factory=dict)  # ids of jobs and groups, and why
     kept_count: int = 0
+
+    def keep(self, id: str, why: str) -> None:
+        self.kept_count += 1
+        if len(self.kept) < MOST_NAMED:
+            self.kept[id] = why
