@@ -18,7 +18,7 @@ from typing import Any, NoReturn, cast
 
 import pytest
 
-from tests.migration.variants import build, build_many, dump
+from tests.migration.variants import build, build_many, build_shared, dump
 from windrow import Job, Queue, Worker, handler
 from windrow.errors import MigrationFailed
 from windrow.queue.importing import ImportStore
@@ -139,6 +139,49 @@ async def test_the_other_four_tables_and_dead_letters_come_too_u11(
     assert files["/dlq/a.py"].errors[0].message == "no parser"
 
 
+@pytest.mark.parametrize("variant", ["A", "D"])
+async def test_one_file_of_several_tenants_and_branches_comes_for_each_of_them_u11(
+    store_url: str, tmp_path: Path, variant: str
+) -> None:
+    legacy = build_shared(tmp_path / "shared.db", variant)
+    forecast = await migrate(store_url, str(legacy), is_dry_run=True)
+    report = await migrate(store_url, str(legacy))
+
+    assert forecast.tables == report.tables
+    assert (report.is_over, report.tables["ingestion_queue"].imported) == (True, 4)
+    jobs = await jobs_of(store_url)
+    assert {(job.tenant, job.headers["branch"], job.state.value) for job in jobs} == {
+        ("t1", "main", "ready"),
+        ("t1", "dev", "ready"),
+        ("t1", "next", "ready"),
+        ("t2", "main", "ready"),
+    }
+    assert (await verify(store_url, str(legacy))).is_good
+    again = await migrate(store_url, str(legacy))
+    assert (again.tables["ingestion_queue"].imported, again.tables["ingestion_queue"].known) == (
+        0,
+        4,
+    )
+
+
+async def test_rows_that_an_earlier_version_took_in_do_not_come_again_u11(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    legacy = build_shared(tmp_path / "shared.db", "A")
+    name = "ingestion_queue"
+    former = replace(readings._LEGACY[name], keys=("queue_id", "file_absolute_path"))
+    with monkeypatch.context() as patch:
+        patch.setitem(readings._LEGACY, name, former)
+        assert (await migrate(store_url, str(legacy))).tables[name].imported == 1
+    assert (await verify(store_url, str(legacy))).problem_count == 3
+
+    table = (await migrate(store_url, str(legacy))).tables[name]
+
+    assert (table.imported, table.known, len(await jobs_of(store_url))) == (3, 1, 4)
+    assert (await verify(store_url, str(legacy))).is_good
+    assert (await roll_back(store_url, str(legacy))).removed == 4
+
+
 async def test_no_odd_value_keeps_the_other_rows_from_coming_u11(
     store_url: str, tmp_path: Path
 ) -> None:
@@ -247,8 +290,8 @@ async def test_verification_finds_what_is_missing_and_what_has_changed_u11(
         )
     found = await verify(store_url, str(legacy))
     assert found.problems == {
-        "ingestion_queue//文档/说明.md": "it has changed there since it came",
-        "ingestion_queue//new.py": "it has not come",
+        'ingestion_queue/["/文档/说明.md","t2","main"]': "it has changed there since it came",
+        'ingestion_queue/["/new.py","default","main"]': "it has not come",
     }
 
 

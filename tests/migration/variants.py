@@ -201,6 +201,23 @@ def build_many(path: Path, rows: int) -> Path:
     return path
 
 
+def build_shared(path: Path, variant: str) -> Path:
+    """A file that several tenants and branches have, where the key of the table allows it."""
+    schema = VARIANTS[variant][0].replace("NOT NULL UNIQUE", "NOT NULL")
+    columns = "file_absolute_path, tenant_id, branch"
+    schema = schema.replace("file_absolute_path TEXT PRIMARY KEY", "file_absolute_path TEXT")
+    schema = schema.replace("REFERENCES ingestion_queue (file_absolute_path)", "")
+    schema = schema.replace(");", f", UNIQUE ({columns}));")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.executescript(schema)
+        db.executemany(
+            f"INSERT INTO ingestion_queue ({columns}, collection_name, operation)"
+            " VALUES ('/same.py', ?, ?, 'projects', 'ingest')",
+            [("t1", "main"), ("t2", "main"), ("t1", "dev"), ("t1", "next")],
+        )
+    return path
+
+
 def dump(path: Path) -> str:
     """All that a database says."""
     with closing(sqlite3.connect(path)) as db:

@@ -24,6 +24,7 @@ _NAMESPACE: Final = uuid.UUID("5f0c6a2e-53c1-4c53-8a6e-0d1a4f6a3b77")
 DONE: Final = "done already"
 SPOILT: Final = "migrated"  # the queue of what cannot be done as it is
 _DATE_DIGITS: Final = 8  # of 20250601; a longer number counts from 1970
+_LONGEST_KEY: Final = 500  # characters: Postgres takes no longer ones than 2,700 bytes
 _FAR_SECONDS: Final = 1e11  # a number of seconds is smaller, until the year 5138
 
 
@@ -57,17 +58,27 @@ class Reading:
     """One table: how its rows are told apart, in which order they come, and what each becomes."""
 
     name: str
-    keys: Sequence[str]
+    keys: Sequence[str | tuple[str, ...]]  # a tuple: these together, if there is the first
     order: Sequence[str]
     convert: Callable[[Row, str, Context], CopiedJob | Left]  # the row, the id of its job
     is_list: bool = False  # the same may stand there twice, as what was delivered again
 
     def key_of(self, row: Row) -> str:
         """What tells a row from the others: the first of these columns that it has."""
-        for column in self.keys:
-            if row.get(column) is not None:
-                return str(row[column])
+        for one in self.keys:
+            columns = (one,) if isinstance(one, str) else one
+            if row.get(columns[0]) is not None:
+                return str(row[one]) if isinstance(one, str) else _joined(row, one)
         return checksum(row)
+
+    def former_key_of(self, row: Row) -> str | None:
+        """Under which key earlier versions took it in, if that was another one: by the first of
+        several columns alone."""
+        for one in self.keys:
+            columns = (one,) if isinstance(one, str) else one
+            if row.get(columns[0]) is not None:
+                return None if isinstance(one, str) else str(row[columns[0]])
+        return None
 
 
 @dataclass(slots=True)
@@ -80,7 +91,8 @@ class Context:
     messages: Mapping[Any, str] = field(default_factory=dict)  # texts of errors, by id
     table: str = ""
     sources: list[SourceRow] = field(default_factory=list)  # that the jobs ask for
-    asked: set[tuple[str | None, str | None, str]] = field(default_factory=set)  # what waits
+    asked: set[tuple[str | None, str | None, str, str]] = field(default_factory=set)  # what waits
+    branches: dict[tuple[str | None, str | None], str] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)  # keys of this table, if it is a list
 
     def enter(self, table: str) -> None:
@@ -104,12 +116,19 @@ class Context:
         except ValueError:
             return str(uuid.uuid5(_NAMESPACE, "\0".join([self.origin, self.table, key])))
 
-    def asks_again(self, new: NewJob) -> bool:
-        """Whether an earlier row asks for the same, by tenant, unique key and kind."""
-        wish = (new.tenant, new.unique, new.kind)
+    def asks_again(self, new: NewJob, branch: str) -> bool:
+        """Whether an earlier row asks for the same, by tenant, unique key, kind and branch."""
+        wish = (new.tenant, new.unique, new.kind, branch)
         is_known = wish in self.asked
         self.asked.add(wish)
         return is_known
+
+    def unique_of(self, new: NewJob, branch: str) -> str:
+        """The unique key of an item, in which its branch has no part. What is known of a file is
+        kept by branch, so rows of several branches are to come all of them: those of the branch
+        that is met first have the key as it is, the others one of their own."""
+        first = self.branches.setdefault((new.tenant, new.unique), branch)
+        return str(new.unique) if first == branch else f"{new.unique}:{_digest(branch)[:16]}"
 
 
 def make_job(context: Context, id: str, new: NewJob, past: Past) -> CopiedJob:
@@ -202,8 +221,17 @@ def _kept(payload: Any) -> Any:
 
 def checksum(row: Row) -> str:
     """Of all that a row says."""
-    text = msgspec.json.encode(sorted(row.items()), enc_hook=str)
-    return hashlib.sha256(text).hexdigest()[:32]
+    return _digest(msgspec.json.encode(sorted(row.items()), enc_hook=str))[:32]
+
+
+def _joined(row: Row, columns: Sequence[str]) -> str:
+    """Some of a row's values as one text, which no other values have."""
+    text = msgspec.json.encode([row.get(name) for name in columns], enc_hook=str).decode()
+    return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]} {_digest(text)}"
+
+
+def _digest(text: str | bytes) -> str:
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
 def read_time(value: Any) -> datetime | None:

@@ -40,6 +40,7 @@ class Batch:
     table: str
     arrivals: list[Arrival]
     sources: list[SourceRow] = field(default_factory=list)  # that the jobs ask for
+    former: dict[str, str] = field(default_factory=dict)  # keys of earlier versions, by key
 
 
 async def gather(
@@ -61,7 +62,8 @@ async def gather(
             counts.rows += len(alone)
             made = [_arrival(row, reading, context, counts) for row in alone]
             arrivals = [one for one in made if one is not None]
-            yield Batch(table.name, arrivals, context.take_sources())
+            former = _former_keys(alone, reading, table.name)
+            yield Batch(table.name, arrivals, context.take_sources(), former)
     async for arrivals in nuq.group_arrivals(origin, found, groups, context):
         counts = report.tables[nuq.GROUPS]
         counts.rows += len(arrivals)
@@ -77,6 +79,14 @@ def _arrival(row: Row, reading: Reading, context: Context, counts: TableReport) 
         return None
     counts.spoilt += is_spoilt(made)
     return Arrival(key=f"{context.table}/{key}", checksum=checksum(row), item=made)
+
+
+def _former_keys(rows: Sequence[Row], reading: Reading, table: str) -> dict[str, str]:
+    return {
+        f"{table}/{reading.key_of(row)}": f"{table}/{former}"
+        for row in rows
+        if (former := reading.former_key_of(row)) is not None
+    }
 
 
 def _convert(row: Row, key: str, reading: Reading, context: Context) -> Any:

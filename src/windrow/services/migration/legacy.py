@@ -35,6 +35,7 @@ from windrow.services.migration.origins import Row
 
 # What processing_queue's four levels were read as.
 _LEVELS: Final = {1: 2, 2: 5, 3: 7, 4: 9}
+_USUAL_BRANCH: Final = "main"  # which a row without one was taken to be of
 
 
 def from_ingestion_queue(row: Row, id: str, context: Context) -> CopiedJob | Left:
@@ -216,9 +217,15 @@ def _item(
         )
     except InvalidJob as error:
         return spoilt(context, id, ".".join(filter(None, kind)), row, str(error), past)
-    if past.state is JobState.READY and context.asks_again(new):
-        return Left("another row asks for the same")
-    new = msgspec.structs.replace(new, max_attempts=max_attempts, on_conflict="return")
+    unique = new.unique
+    if past.state is JobState.READY:
+        wanted = branch or _USUAL_BRANCH
+        if context.asks_again(new, wanted):
+            return Left("another row asks for the same")
+        unique = context.unique_of(new, wanted)
+    new = msgspec.structs.replace(
+        new, unique=unique, max_attempts=max_attempts, on_conflict="return"
+    )
     return make_job(context, id, new, past)
 
 
@@ -238,7 +245,7 @@ def _error(context: Context, message_id: Any) -> list[str]:
 READINGS: Final = [
     Reading(
         "ingestion_queue",
-        ("queue_id", "file_absolute_path"),
+        ("queue_id", ("file_absolute_path", "tenant_id", "branch")),
         ("queued_timestamp",),
         from_ingestion_queue,
     ),

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
+import msgspec
+
 from windrow.errors import MigrationFailed
 from windrow.queue.copying import CopiedJob, json_text
 from windrow.queue.importing import Arrival, ImportNote, ImportStore, table_of
@@ -14,7 +16,7 @@ from windrow.queue.records import JobFilter
 from windrow.queue.store import open_store
 from windrow.redaction import redact_url
 from windrow.services.migration import nuq
-from windrow.services.migration.gathering import gather, tables_of
+from windrow.services.migration.gathering import Batch, gather, tables_of
 from windrow.services.migration.origins import Origin
 from windrow.services.migration.readings import System, open_origin
 from windrow.services.migration.reports import (
@@ -43,14 +45,15 @@ async def migrate(
         has_tables = bool(await store.schema_version())
         async for batch in gather(origin, report, system, with_finished=with_finished):
             counts = report.tables[batch.table]
+            arrivals = await _as_noted(store, noted, batch) if has_tables else batch.arrivals
             if is_dry_run:
-                known = await _known(store, noted, batch.arrivals) if has_tables else 0
+                known = await _known(store, noted, arrivals) if has_tables else 0
                 counts.known += known
-                counts.imported += len(batch.arrivals) - known
+                counts.imported += len(arrivals) - known
                 continue
             if batch.sources:
                 await store.put_sources(batch.sources)
-            await _take_in(store, noted, batch.arrivals, counts)
+            await _take_in(store, noted, arrivals, counts)
         if not is_dry_run and report.is_over:
             await _mark(origin, report)
         return report
@@ -163,6 +166,20 @@ async def _take_in(
             counts.refused[key] = reason
 
 
+async def _as_noted(store: ImportStore, origin: str, batch: Batch) -> list[Arrival]:
+    """The arrivals, under their former keys where an earlier version took in just these rows."""
+    if not batch.former:
+        return batch.arrivals
+    notes = await store.find_imported(origin, sorted(set(batch.former.values())))
+    noted = {(note.key, note.checksum) for note in notes}
+    return [
+        msgspec.structs.replace(one, key=former)
+        if (former := batch.former.get(one.key)) and (former, one.checksum) in noted
+        else one
+        for one in batch.arrivals
+    ]
+
+
 async def _known(store: ImportStore, origin: str, arrivals: Sequence[Arrival]) -> int:
     return len(await store.find_imported(origin, [one.key for one in arrivals]))
 
@@ -179,10 +196,11 @@ async def _verify(
     report = MigrationReport(found.origin, found.target, is_dry_run=True)
     name = _noted(system, origin)
     async for batch in gather(origin, report, system, with_finished=with_finished):
-        keys = [one.key for one in batch.arrivals]
+        arrivals = await _as_noted(store, name, batch)
+        keys = [one.key for one in arrivals]
         noted = {note.key: note for note in await store.find_imported(name, keys)}
         jobs = await store.get_jobs([note.job_id for note in noted.values() if note.job_id])
-        for one in batch.arrivals:
+        for one in arrivals:
             _compare(one, noted.get(one.key), jobs, batch.table, found)
     for table, counts in report.tables.items():
         found.rows[table] = counts.rows
