@@ -142,6 +142,28 @@ async def test_what_a_worker_of_celery_held_comes_too(
     assert [job.id for job in await jobs_of(store_url)] == [held.id]
 
 
+async def test_a_task_that_waits_and_is_held_at_once_comes_and_goes_once(
+    store_url: str, old_redis: tuple[str, Any]
+) -> None:
+    url, client = old_redis
+    app = celery.Celery(broker=url)
+    app.send_task("shop.mail", args=[1])
+    again = client.lindex("celery", 0)
+    with app.connection_for_read() as connection:
+        connection.SimpleQueue("celery").get(timeout=5)
+        client.lpush("celery", again)  # as what is delivered again while a worker is at it
+        forecast = await migrate(store_url, url, system="celery", is_dry_run=True)
+        report = await migrate(store_url, url, system="celery")
+
+        assert forecast.tables == report.tables
+        counts = {name: (one.imported, one.known) for name, one in report.tables.items()}
+        assert counts == {"celery/celery": (1, 0), "celery/unacked": (0, 1)}
+        assert (await verify(store_url, url, system="celery")).is_good
+        rollback = await roll_back(store_url, url, system="celery")
+    assert (rollback.removed, rollback.kept_count) == (1, 0)
+    assert await jobs_of(store_url) == []
+
+
 @pytest.mark.parametrize("serializer", [None, JSONSerializer])
 async def test_jobs_of_rq_wait_here_with_plain_arguments(
     store_url: str, old_redis: tuple[str, Any], serializer: Any

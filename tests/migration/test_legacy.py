@@ -327,6 +327,28 @@ async def test_rollback_takes_away_what_has_not_begun_and_leaves_the_tables_as_t
     assert list(report.kept.values()) == ["it has begun, and is active"]
 
 
+async def test_a_job_that_was_here_before_is_not_counted_and_not_rolled_back_u11(
+    store_url: str, tmp_path: Path
+) -> None:
+    legacy = str(build(tmp_path / "d.db", "D"))
+    name, id = "ingestion_queue", "01234567-89ab-cdef-0123-456789abcdef"
+    async with Queue.open(store_url) as queue:
+        await queue.enqueue("file.ingest", {"file_path": "/other.py"}, id=id)
+    forecast = await migrate(store_url, legacy, is_dry_run=True)
+
+    report = await migrate(store_url, legacy)
+
+    assert (report.tables[name].imported, report.tables[name].known) == (2, 1)
+    assert forecast.tables == report.tables
+    assert (await verify(store_url, legacy)).problems == {
+        f"{name}/0123456789abcdef0123456789abcdef": f"job {id} has another payload"
+    }
+    rollback = await roll_back(store_url, legacy)
+    assert (rollback.removed, rollback.kept_count) == (2, 0)
+    assert [job.id for job in await jobs_of(store_url)] == [id]
+    assert (await migrate(store_url, legacy)).tables[name].known == 1
+
+
 async def test_old_tables_may_be_in_the_file_of_windrow_itself_u11(tmp_path: Path) -> None:
     legacy = build(tmp_path / "one.db", "D")
     url = f"sqlite:///{legacy}"

@@ -30,7 +30,8 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """What became of arrivals, by their keys. The refused can be tried again."""
+    """What became of arrivals, by their keys. The refused can be tried again. Known are those that
+    came before, and those whose job was here already or has come by another one."""
 
     new: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
@@ -41,7 +42,7 @@ class Import:
 class ImportNote:
     key: str
     checksum: str
-    job_id: str | None  # None for a group
+    job_id: str | None  # None for a group, and if the job did not come with this row
     imported_at: datetime
 
 
@@ -91,7 +92,9 @@ def find_kept(notes: Iterable[ImportNote], jobs: Mapping[str, Job]) -> dict[str,
     """The keys of jobs by themselves that are not to be removed, and why."""
     kept: dict[str, str] = {}
     for note in notes:
-        job = None if note.job_id is None else jobs.get(note.job_id)
+        if note.job_id is None:
+            continue  # its job is none of this migration: only the note goes
+        job = jobs.get(note.job_id)
         if job is None:
             kept[note.key] = "it is gone: it has run, or was deleted"
         elif job.group is not None:
@@ -175,12 +178,23 @@ def to_parcel(origin: str, arrivals: Sequence[Arrival], last: int) -> Parcel:
     return Parcel(new_number(), origin, tuple(items))
 
 
-def to_import(
-    arrivals: Sequence[Arrival], fresh: Sequence[Arrival], receipt: Receipt | None
-) -> Import:
-    refused = {} if receipt is None else receipt.refused
-    reasons = {one.key: refused[one.item.id] for one in fresh if one.item.id in refused}
-    new = [one.key for one in fresh if one.key not in reasons]
-    taken = {id(one) for one in fresh}  # not by its key, which may come twice
-    known = [one.key for one in arrivals if id(one) not in taken]
-    return Import(new, known, reasons)
+def to_import(arrivals: Sequence[Arrival], keys: Collection[str], receipt: Receipt) -> Import:
+    """What became of arrivals of which those with these keys are noted for the first time."""
+    reasons = {
+        one.key: receipt.refused[one.item.id]
+        for one in arrivals
+        if one.key in keys and one.item.id in receipt.refused
+    }
+    taken = [
+        one
+        for one in find_fresh(arrivals, keys)
+        if one.key not in reasons and one.item.id not in receipt.known
+    ]
+    ours = {id(one) for one in taken}  # not by its key, which may come twice
+    known = [one.key for one in arrivals if id(one) not in ours and one.key not in reasons]
+    return Import([one.key for one in taken], known, reasons)
+
+
+def find_disowned(keys: Collection[str], imported: Import) -> list[str]:
+    """Those of the keys that are noted for the first time whose job is not theirs."""
+    return sorted(set(keys) - set(imported.new) - set(imported.refused))

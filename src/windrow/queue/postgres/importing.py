@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from windrow.queue.copying import Receipt
 from windrow.queue.importing import (
     Arrival,
     Import,
     ImportNote,
     Removal,
     dropped_from,
+    find_disowned,
     find_fresh,
     find_kept,
     find_last_copies,
@@ -38,13 +40,15 @@ class Importing(Verbs):
             keys = {row["key"] for row in found}
             fresh = find_fresh(arrivals, keys)
             if not fresh:
-                return to_import(arrivals, fresh, None)
+                return to_import(arrivals, keys, Receipt())
             [row] = await work.run("find_last_seq")
             receipt = await take_in(work, to_parcel(origin, fresh, row["seq"]))
-            imported = to_import(arrivals, fresh, receipt)
+            imported = to_import(arrivals, keys, receipt)
             if imported.refused:
                 refused = list(imported.refused)
                 await work.run("forget_imported", origin=origin, keys=refused)
+            if disowned := find_disowned(keys, imported):
+                await work.run("disown_imported", origin=origin, keys=disowned)
             return imported
 
         return await self._transact(do)

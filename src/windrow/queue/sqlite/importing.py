@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from windrow.queue.copying import Receipt
 from windrow.queue.importing import (
     Arrival,
     Import,
     ImportNote,
     Removal,
     dropped_from,
+    find_disowned,
     find_fresh,
     find_kept,
     find_last_copies,
@@ -33,11 +35,13 @@ def import_arrivals(work: Work, origin: str, arrivals: Sequence[Arrival]) -> Imp
     keys = set(_note_imported(work, origin, to_notes(arrivals)))
     fresh = find_fresh(arrivals, keys)
     if not fresh:
-        return to_import(arrivals, fresh, None)
+        return to_import(arrivals, keys, Receipt())
     [(last,)] = work.rows("find_last_seq", {})
-    imported = to_import(arrivals, fresh, take_in(work, to_parcel(origin, fresh, last)))
+    imported = to_import(arrivals, keys, take_in(work, to_parcel(origin, fresh, last)))
     if imported.refused:
         forget_imported(work, origin, list(imported.refused))
+    if disowned := find_disowned(keys, imported):
+        work.run("disown_imported", {"origin": origin, "keys": to_json(disowned)})
     return imported
 
 

@@ -43,11 +43,12 @@ async def migrate(
         report = MigrationReport(place_name(place), redact_url(url), is_dry_run)
         noted = _noted(system, origin)
         has_tables = bool(await store.schema_version())
+        seen: set[str] = set()  # the jobs that a dry run has counted
         async for batch in gather(origin, report, system, with_finished=with_finished):
             counts = report.tables[batch.table]
             arrivals = await _as_noted(store, noted, batch) if has_tables else batch.arrivals
             if is_dry_run:
-                known = await _known(store, noted, arrivals) if has_tables else 0
+                known = await _count_known(store if has_tables else None, noted, arrivals, seen)
                 counts.known += known
                 counts.imported += len(arrivals) - known
                 continue
@@ -180,8 +181,23 @@ async def _as_noted(store: ImportStore, origin: str, batch: Batch) -> list[Arriv
     ]
 
 
-async def _known(store: ImportStore, origin: str, arrivals: Sequence[Arrival]) -> int:
-    return len(await store.find_imported(origin, [one.key for one in arrivals]))
+async def _count_known(
+    store: ImportStore | None, origin: str, arrivals: Sequence[Arrival], seen: set[str]
+) -> int:
+    """How many came before, or are here already or counted already under the ids of their jobs."""
+    noted: set[str] = set()
+    ids = {one.item.id for one in arrivals if isinstance(one.item, CopiedJob)}
+    here: set[str] = set()
+    if store is not None:
+        noted = {
+            note.key for note in await store.find_imported(origin, [one.key for one in arrivals])
+        }
+        here = set(await store.get_jobs(sorted(ids)))
+    known = 0
+    for one in arrivals:
+        known += one.key in noted or one.item.id in here or one.item.id in seen
+        seen.add(one.item.id)
+    return known
 
 
 async def _verify(
@@ -199,20 +215,28 @@ async def _verify(
         arrivals = await _as_noted(store, name, batch)
         keys = [one.key for one in arrivals]
         noted = {note.key: note for note in await store.find_imported(name, keys)}
-        jobs = await store.get_jobs([note.job_id for note in noted.values() if note.job_id])
+        ids = {one.key: _job_id(one, noted.get(one.key)) for one in arrivals}
+        jobs = await store.get_jobs([id for id in ids.values() if id])
         for one in arrivals:
-            _compare(one, noted.get(one.key), jobs, batch.table, found)
+            job = jobs.get(ids[one.key] or "")
+            _compare(one, noted.get(one.key), job, batch.table, found)
     for table, counts in report.tables.items():
         found.rows[table] = counts.rows
         found.left[table] = counts.left.total()
     return found
 
 
+def _job_id(one: Arrival, note: ImportNote | None) -> str | None:
+    """Under which id its job is here: what was here already is not noted with one."""
+    if note is None or not isinstance(one.item, CopiedJob):
+        return None
+    return note.job_id or one.item.id
+
+
 def _compare(
-    one: Arrival, note: ImportNote | None, jobs: dict[str, Any], table: str, found: Verification
+    one: Arrival, note: ImportNote | None, job: Any, table: str, found: Verification
 ) -> None:
     problem = None
-    job = jobs.get(note.job_id) if note and note.job_id else None
     if note is None:
         problem = "it has not come"
     elif note.checksum != one.checksum:
@@ -249,9 +273,9 @@ async def _remove(
     """Of a page of notes, groups with all that came with them, then the jobs that are left."""
     there = await _only_there(store, origin, notes, tables, report)
     for note in there:
-        if note.job_id is None:
+        if nuq.is_group(note.key):
             await _remove_group(store, origin, note.key, tables, report)
-    jobs = {note.key: note.job_id for note in there if note.job_id is not None}
+    jobs = {note.key: note.job_id or "" for note in there if not nuq.is_group(note.key)}
     removal = await store.remove_imported(origin, list(jobs), tables)
     report.removed += removal.jobs
     for key, why in removal.kept.items():
@@ -270,6 +294,10 @@ async def _only_there(
     there = []
     for note in notes:
         name = table_of(note.key, [*tables, *dropped])
+        if note.job_id is None and not nuq.is_group(note.key):
+            if name in tables:
+                there.append(note)
+            continue  # its job is none of ours, wherever the row is
         if name in dropped:
             day = dropped[name].date().isoformat()
             why = f"{name} was dropped there on {day}: this is the only copy"

@@ -108,6 +108,11 @@ def group_of(key: str) -> str:
     return key.removeprefix(f"{GROUPS}/")
 
 
+def is_group(key: str) -> bool:
+    """Whether it is a group, and none of its jobs, that comes under a key."""
+    return key.startswith(f"{GROUPS}/") and "/" not in group_of(key)
+
+
 def member_key(job_id: str) -> str:
     """The key under which a job came with its group."""
     return f"{SCRAPE}/{job_id}"
