@@ -27,7 +27,9 @@ def test_forecast_move_verify_and_drop_u11(windrow: Windrow, read: Read, tmp_pat
     report = read(*place, "--verify")
     assert report["is_good"]
     assert report["matched"]["ingestion_queue"] == 3
-    assert read(*place, "--drop")["is_dropped"]
+    kept = windrow(*place, "--drop")
+    assert (kept.returncode, "nothing is dropped: 3 rows are done" in kept.stdout) == (1, True)
+    assert read(*place, "--drop", "--discard-finished")["is_dropped"]
     assert windrow(*place, "--verify").returncode == 2  # there is nothing to compare with
     assert legacy.exists()
 
@@ -61,5 +63,7 @@ def test_what_cannot_be_read_is_one_sentence_u11(windrow: Windrow) -> None:
         assert "Traceback" not in refused.stderr
     port = windrow("migrate", "celery", "--from", "redis://127.0.0.1:port/0", "--verify")
     assert (port.returncode, "Traceback" in port.stderr) == (2, False)
+    alone = windrow("migrate", "legacy", "--from", "nowhere.db", "--discard-finished")
+    assert alone.returncode == 2
     both = windrow("migrate", "legacy", "--from", "nowhere.db", "--verify", "--drop")
     assert both.returncode == 2

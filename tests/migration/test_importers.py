@@ -72,7 +72,7 @@ async def test_tasks_of_celery_wait_here_with_their_arguments(
 
     again = await migrate(store_url, url, system="celery")
     assert sum(table.imported for table in again.tables.values()) == 0
-    assert (await drop(store_url, url, system="celery")).is_good
+    assert (await drop(store_url, url, system="celery")).is_dropped
     assert client.llen("celery") == 0
 
 
@@ -123,7 +123,7 @@ async def test_a_task_that_comes_after_the_verification_is_not_dropped(
     assert client.llen("celery") == 2
     monkeypatch.undo()
     await migrate(store_url, url, system="celery")
-    assert (await drop(store_url, url, system="celery")).is_good
+    assert (await drop(store_url, url, system="celery")).is_dropped
     assert client.llen("celery") == 0
 
 
@@ -197,7 +197,7 @@ async def test_jobs_of_rq_wait_here_with_plain_arguments(
     assert (await roll_back(store_url, url, system="rq")).kept_count == 0
     assert await jobs_of(store_url) == []
     await migrate(store_url, url, system="rq")
-    assert (await drop(store_url, url, system="rq")).is_good
+    assert (await drop(store_url, url, system="rq")).is_dropped
     assert client.keys("rq:job:*") == client.keys("rq:queue:*") == []
 
 

@@ -204,7 +204,7 @@ async def test_no_odd_value_keeps_the_other_rows_from_coming_u11(
     assert jobs["/odd/far.py"].state is JobState.READY
     assert (jobs["/odd/words.py"].priority, jobs["/odd/words.py"].attempts) == (5, 0)
     assert (await verify(store_url, str(legacy))).is_good
-    assert (await drop(store_url, str(legacy))).is_good
+    assert (await drop(store_url, str(legacy))).is_dropped
 
 
 async def test_a_row_that_breaks_what_reads_it_is_kept_with_the_reason_u11(
@@ -303,7 +303,7 @@ async def test_tables_are_dropped_only_after_a_verification_u11(
     assert not (await drop(store_url, str(legacy))).is_good
     assert dump(legacy) == before
     await migrate(store_url, str(legacy))
-    assert (await drop(store_url, str(legacy))).is_good
+    assert (await drop(store_url, str(legacy))).is_dropped
     assert "ingestion_queue" not in dump(legacy)
 
 
@@ -358,7 +358,7 @@ async def test_old_tables_may_be_in_the_file_of_windrow_itself_u11(tmp_path: Pat
     assert (await migrate(url, str(legacy))).tables["ingestion_queue"].imported == 3
     assert (await roll_back(url, str(legacy))).removed == 3
     await migrate(url, str(legacy))
-    assert (await drop(url, str(legacy))).is_good
+    assert (await drop(url, str(legacy), is_discarding=True)).is_dropped
     assert len(await jobs_of(url)) == 3
 
 
@@ -375,7 +375,7 @@ async def test_nothing_can_come_between_the_verification_and_the_drop_u11(
 
     dropping = SqliteOrigin.drop
     monkeypatch.setattr(SqliteOrigin, "drop", drop_late)
-    assert (await drop(store_url, str(legacy))).is_good
+    assert (await drop(store_url, str(legacy), is_discarding=True)).is_dropped
 
 
 async def test_what_came_stays_if_the_tables_cannot_be_marked_u11(

@@ -160,7 +160,7 @@ async def test_comments_of_tables_are_kept_and_writers_wait_for_the_drop(
 
     dropping = PostgresOrigin.drop
     monkeypatch.setattr(PostgresOrigin, "drop", drop_late)
-    assert (await drop(store_url, url)).is_good
+    assert (await drop(store_url, url, is_discarding=True)).is_dropped
     assert await db.fetchval("SELECT to_regclass('crawl_jobs')") is None
 
 
@@ -290,8 +290,12 @@ async def test_messages_of_pgmq_keep_their_times_and_archives_come_when_asked_p1
     await migrate(store_url, url, with_finished=True)
     jobs = {job.payload["n"]: job for job in await jobs_of(store_url)}
     assert jobs[3].state is JobState.COMPLETED
-    assert (await drop(store_url, url, with_finished=True)).is_good
+    assert not (await drop(store_url, url)).is_dropped  # the archive would be lost
+    assert await db.fetchval("SELECT count(*) FROM pgmq.a_scrape_jobs") == 1
+    assert (await drop(store_url, url, with_finished=True)).is_dropped
     assert await db.fetchval("SELECT to_regclass('pgmq.q_scrape_jobs')") is None
+    assert await db.fetchval("SELECT to_regclass('pgmq.a_scrape_jobs')") is None
+    assert await db.fetchval("SELECT count(*) FROM pgmq.meta") == 0
 
 
 async def test_crawls_of_an_export_begin_again_as_sources_a6(

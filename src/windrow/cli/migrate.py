@@ -38,6 +38,10 @@ RollbackOption = Annotated[
 DropOption = Annotated[
     bool, typer.Option("--drop", help="Drop what is there, if --verify finds all of it here.")
 ]
+DiscardOption = Annotated[
+    bool,
+    typer.Option("--discard-finished", help="With --drop: also drop what is done and not here."),
+]
 AllOption = Annotated[bool, typer.Option("--all", help="Also what is done, where it is kept.")]
 
 
@@ -68,11 +72,12 @@ def _add_command(system: System, help: str) -> None:
         verify: VerifyOption = False,
         rollback: RollbackOption = False,
         drop: DropOption = False,
+        discard_finished: DiscardOption = False,
         with_finished: AllOption = False,
         database: DatabaseOption = None,
         as_json: JsonOption = False,
     ) -> None:
-        steps = _Steps(dry_run, verify, rollback, drop, with_finished)
+        steps = _Steps(dry_run, verify, rollback, drop, with_finished, discard_finished)
         _move(system, place, steps, database, as_json)
 
 
@@ -86,18 +91,20 @@ class _Steps:
     is_verifying: bool
     is_rolling_back: bool
     is_dropping: bool
-    with_finished: bool = False
+    with_finished: bool
+    is_discarding: bool
 
 
 def _move(system: System, place: str, steps: _Steps, database: str | None, as_json: bool) -> None:
     chosen = (steps.is_dry_run, steps.is_verifying, steps.is_rolling_back, steps.is_dropping)
     if sum(chosen) > 1:
         raise typer.BadParameter("choose one of --dry-run, --verify, --rollback and --drop")
+    if steps.is_discarding and not steps.is_dropping:
+        raise typer.BadParameter("--discard-finished goes with --drop")
     url = load_settings({"database_url": database}).database_url
     finished = steps.with_finished
     if steps.is_verifying or steps.is_dropping:
-        check = migrating.drop if steps.is_dropping else migrating.verify
-        found = run(check(url, place, system=system, with_finished=finished), failed=UNREADABLE)
+        found = run(_check(url, place, system, steps), failed=UNREADABLE)
         _show_verification(found, as_json, is_drop=steps.is_dropping)
     elif steps.is_rolling_back:
         _show_rollback(run(migrating.roll_back(url, place, system=system)), as_json)
@@ -106,6 +113,19 @@ def _move(system: System, place: str, steps: _Steps, database: str | None, as_js
             url, place, system=system, is_dry_run=steps.is_dry_run, with_finished=finished
         )
         _show_report(run(work), system, as_json)
+
+
+async def _check(url: str, place: str, system: System, steps: _Steps) -> Verification:
+    finished = steps.with_finished
+    if not steps.is_dropping:
+        return await migrating.verify(url, place, system=system, with_finished=finished)
+    return await migrating.drop(
+        url,
+        place,
+        system=system,
+        with_finished=finished,
+        is_discarding=steps.is_discarding,
+    )
 
 
 def _show_report(report: MigrationReport, system: System, as_json: bool) -> None:
@@ -146,8 +166,7 @@ def _show_report(report: MigrationReport, system: System, as_json: bool) -> None
 
 def _show_verification(found: Verification, as_json: bool, *, is_drop: bool) -> None:
     if as_json:
-        said = {"is_good": found.is_good, "is_dropped": is_drop and found.is_good}
-        print_json(said | msgspec.to_builtins(found))
+        print_json({"is_good": found.is_good, **msgspec.to_builtins(found)})
     else:
         print_table(
             ["table", "rows", "here", "of these ended and pruned", "not to come"],
@@ -160,11 +179,14 @@ def _show_verification(found: Verification, as_json: bool, *, is_drop: bool) -> 
             print(f"{key}: {problem}")
         if not found.is_good:
             print(f"{found.problem_count} rows are not here as they are there")
-        elif is_drop:
+        elif found.is_dropped:
             print("all of it is here; the tables are dropped")
+        elif is_drop:
+            print(f"nothing is dropped: {found.done.total()} rows are done there and did not come")
+            print("migrate with --all to have them here, or --drop --discard-finished")
         else:
             print("all of it is here")
-    if not found.is_good:
+    if not found.is_good or (is_drop and not found.is_dropped):
         raise typer.Exit(1)
 
 

@@ -16,6 +16,7 @@ from windrow.queue.records import JobFilter
 from windrow.queue.store import open_store
 from windrow.redaction import redact_url
 from windrow.services.migration import nuq
+from windrow.services.migration.arriving import DONE
 from windrow.services.migration.gathering import Batch, gather, tables_of
 from windrow.services.migration.origins import Origin
 from windrow.services.migration.readings import System, open_origin
@@ -69,9 +70,15 @@ async def verify(
 
 
 async def drop(
-    url: str, place: str, *, system: System = "legacy", with_finished: bool = False
+    url: str,
+    place: str,
+    *,
+    system: System = "legacy",
+    with_finished: bool = False,
+    is_discarding: bool = False,
 ) -> Verification:
-    """Drop the tables, if all of their work has come; else nothing is done."""
+    """Drop the tables, if all of their work has come; else nothing is done. What is done there and
+    did not come is dropped only if `is_discarding` says so."""
     async with _both(url, place) as (store, origin):
         names = tables_of(await origin.list_tables(), system)
         noted = _noted(system, origin)
@@ -84,7 +91,7 @@ async def drop(
         except BaseException:
             await _undo_drop(store, origin, noted, fresh)
             raise
-        if not found.is_good:
+        if not found.is_good or (found.done.total() and not is_discarding):
             await _undo_drop(store, origin, noted, fresh)
             return found
         try:
@@ -92,6 +99,7 @@ async def drop(
         except MigrationFailed:  # after any other error they may be gone
             await _undo_drop(store, origin, noted, fresh)
             raise
+        found.is_dropped = True
         return found
 
 
@@ -223,6 +231,7 @@ async def _verify(
     for table, counts in report.tables.items():
         found.rows[table] = counts.rows
         found.left[table] = counts.left.total()
+        found.done[table] = counts.left[DONE]
     return found
 
 

@@ -20,6 +20,7 @@ from windrow.queue.sqlite.location import parse_url
 from windrow.redaction import redact_url
 
 BATCH: Final = 500
+_MOST_NAMED: Final = 20
 MARK: Final = "windrow_deprecated"  # SQLite has no comments on tables: a table says it
 
 Row = dict[str, Any]
@@ -160,11 +161,43 @@ class SqliteOrigin:
 
     def _drop(self, tables: Sequence[str]) -> None:
         try:
+            needed = self._tables_that_name(tables)
+            views = self._working_views()
             for name in [*tables, MARK]:
                 self._connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)}")
+            if needed or (needed := sorted(views - self._working_views())):
+                raise MigrationFailed(f"nothing is dropped, for others need it: {_named(needed)}")
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise MigrationFailed(f"{self._path}: nothing is dropped: {error}") from error
+
+    def _tables_that_name(self, tables: Sequence[str]) -> list[str]:
+        """Other tables whose foreign keys point to these."""
+        found = self._connection.execute(
+            'SELECT DISTINCT t.name, k."table" AS target'
+            " FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k WHERE t.type = 'table'"
+        )
+        targets = {name.lower() for name in tables}
+        return sorted(
+            {
+                f"table {row['name']}"
+                for row in found
+                if row["target"].lower() in targets and row["name"].lower() not in targets
+            }
+        )
+
+    def _working_views(self) -> set[str]:
+        """SQLite drops a table that a view reads; the view just does not work any more."""
+        names = self._connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'")
+        return {f"view {row['name']}" for row in names.fetchall() if self._works(row["name"])}
+
+    def _works(self, view: str) -> bool:
+        try:
+            text = f"SELECT * FROM {_quoted(view)} LIMIT 0"  # noqa: S608 - a name cannot be bound
+            self._connection.execute(text).close()
+        except sqlite3.Error:
+            return False
+        return True
 
     def _write(self, do: Any) -> None:
         self._connection.rollback()  # the snapshot that was read under
@@ -252,10 +285,35 @@ class PostgresOrigin:
         await self._end()
 
     async def drop(self, tables: Sequence[str]) -> None:
-        for name in tables:
-            await self._connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)} CASCADE")
+        try:
+            rest = set(tables) - await self._drop_queues(tables)
+            if rest:
+                names = ", ".join(_quoted(name) for name in sorted(rest))
+                await self._connection.execute(f"DROP TABLE {names}")  # at once: in any order
+        except asyncpg.DependentObjectsStillExistError as error:
+            raise MigrationFailed(
+                f"nothing is dropped, for others need it: {_one_line(error.detail or str(error))}"
+            ) from error
         await self._snapshot.commit()
         self._snapshot = None
+
+    async def _drop_queues(self, tables: Sequence[str]) -> set[str]:
+        """Let PGMQ drop its queues, which knows of more than their tables. Returns those tables."""
+        dropping = "SELECT to_regprocedure('pgmq.drop_queue(text)')"
+        if not any(name.startswith("pgmq.") for name in tables) or not (
+            await self._connection.fetchval(dropping)
+        ):
+            return set()
+        found = await self._connection.fetch("SELECT queue_name FROM pgmq.meta")
+        gone: set[str] = set()
+        for row in found:
+            queue = row["queue_name"].lower()
+            parts = {f"pgmq.q_{queue}", f"pgmq.a_{queue}"} & set(tables)
+            if parts and await self._connection.fetchval(
+                "SELECT pgmq.drop_queue($1)", row["queue_name"]
+            ):
+                gone |= parts
+        return gone
 
     async def _begin(self) -> None:
         if self._snapshot is None:
@@ -288,6 +346,15 @@ SELECT CASE WHEN n.nspname = 'public' THEN c.relname ELSE n.nspname || '.' || c.
  GROUP BY n.nspname, c.relname
  ORDER BY 1
 """
+
+
+def _named(found: Sequence[str]) -> str:
+    more = len(found) - _MOST_NAMED
+    return ", ".join(found[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _one_line(text: str) -> str:
+    return "; ".join(text.splitlines())
 
 
 def _quoted(name: str) -> str:

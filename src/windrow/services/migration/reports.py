@@ -43,9 +43,11 @@ class Verification:
     rows: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)  # were not to come
+    done: Counter[str] = field(default_factory=Counter)  # of the left: done, and nowhere but there
     gone: Counter[str] = field(default_factory=Counter)  # of the matched: run and pruned by now
     problems: dict[str, str] = field(default_factory=dict)  # the first of them, by key
     problem_count: int = 0
+    is_dropped: bool = False
 
     @property
     def is_good(self) -> bool:
