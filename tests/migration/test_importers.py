@@ -22,6 +22,7 @@ from tests.conftest import MakeDatabase
 from tests.migration.test_legacy import jobs_of
 from windrow.errors import MigrationFailed
 from windrow.queue.job import JobState
+from windrow.services.migration import redis_origin
 from windrow.services.migration.migrating import drop, migrate, roll_back, verify
 from windrow.services.migration.redis_origin import RedisOrigin
 
@@ -140,6 +141,21 @@ async def test_what_a_worker_of_celery_held_comes_too(
         report = await migrate(store_url, url, system="celery")
     assert report.tables["celery/unacked"].imported == 1
     assert [job.id for job in await jobs_of(store_url)] == [held.id]
+
+
+async def test_a_redis_is_the_same_by_each_of_its_names_here(
+    store_url: str, old_redis: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, _ = old_redis
+    celery.Celery(broker=url).send_task("shop.mail", task_id="no uuid")
+    with monkeypatch.context() as patch:  # as earlier versions called it
+        patch.setattr(redis_origin, "_HERE", ())
+        await migrate(store_url, url, system="celery")
+    for name in ("localhost", "127.0.0.1"):
+        place = url.replace("127.0.0.1", name).replace("localhost", name)
+        report = await migrate(store_url, place, system="celery")
+        assert report.tables["celery/celery"].known == 1
+    assert len(await jobs_of(store_url)) == 1
 
 
 async def test_a_task_that_waits_and_is_held_at_once_comes_and_goes_once(

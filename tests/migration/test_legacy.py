@@ -14,14 +14,13 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import pytest
 
 from tests.migration.variants import build, build_many, build_shared, dump
 from windrow import Job, Queue, Worker, handler
 from windrow.errors import MigrationFailed
-from windrow.queue.importing import ImportStore
 from windrow.queue.job import JobState
 from windrow.services.migration import readings
 from windrow.services.migration.arriving import Context
@@ -263,6 +262,23 @@ async def test_two_at_once_bring_each_row_once_u11(store_url: str, tmp_path: Pat
     assert len({job.payload["file_path"] for job in jobs}) == len(jobs) == 1200
 
 
+async def test_two_processes_at_once_bring_each_row_once_u11(
+    store_url: str, tmp_path: Path
+) -> None:
+    legacy = build_many(tmp_path / "many.db", 1200)
+    command = [
+        *(sys.executable, "-m", "windrow", "migrate", "legacy", "--from", str(legacy)),
+        *("--database", store_url, "--json"),
+    ]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    said = [json.loads(process.communicate(timeout=60)[0]) for process in processes]
+    tables = [report["tables"]["ingestion_queue"] for report in said]
+    assert sum(table["imported"] for table in tables) == 1200
+    assert sum(table["known"] for table in tables) == 1200
+    assert len(await jobs_of(store_url)) == 1200
+    assert (await verify(store_url, str(legacy))).is_good
+
+
 async def test_rows_come_in_the_order_in_which_they_waited_u11(
     store_url: str, tmp_path: Path
 ) -> None:
@@ -325,6 +341,72 @@ async def test_rollback_takes_away_what_has_not_begun_and_leaves_the_tables_as_t
     report = await roll_back(store_url, str(legacy))
     assert (report.removed, report.kept_count) == (2, 1)
     assert list(report.kept.values()) == ["it has begun, and is active"]
+
+
+async def test_a_file_that_was_moved_is_the_same_origin_u11(store_url: str, tmp_path: Path) -> None:
+    legacy = build(tmp_path / "a.db", "A")
+    await migrate(store_url, str(legacy))
+    moved = legacy.rename(tmp_path / "moved.db")
+
+    table = (await migrate(store_url, str(moved))).tables["ingestion_queue"]
+
+    assert (table.imported, table.known, len(await jobs_of(store_url))) == (0, 5, 5)
+    assert (await verify(store_url, str(moved))).is_good
+    another = build(tmp_path / "a.db", "A")  # in the place of the first, and not the same
+    assert (await migrate(store_url, str(another))).tables["ingestion_queue"].imported == 5
+    assert (await roll_back(store_url, str(moved))).removed == 5
+    assert (await verify(store_url, str(another))).is_good
+
+
+async def test_a_file_that_an_earlier_version_knew_by_its_path_is_known_when_it_is_moved_u11(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def keep_none(origin: SqliteOrigin, *, is_known: bool) -> None: ...
+
+    legacy = build(tmp_path / "a.db", "A")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteOrigin, "keep_name", keep_none)
+        await migrate(store_url, str(legacy))
+    table = (await migrate(store_url, str(legacy))).tables["ingestion_queue"]
+    assert (table.imported, table.known) == (0, 5)
+    moved = legacy.rename(tmp_path / "moved.db")
+
+    table = (await migrate(store_url, str(moved))).tables["ingestion_queue"]
+
+    assert (table.imported, table.known, len(await jobs_of(store_url))) == (0, 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_moved"), [(sqlite3.SQLITE_READONLY, True), (sqlite3.SQLITE_BUSY, False)]
+)
+async def test_a_file_that_can_only_be_read_is_known_by_its_path_u11(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_moved: bool
+) -> None:
+    def refuse(origin: SqliteOrigin, do: Any) -> NoReturn:
+        error = sqlite3.OperationalError("not now")
+        error.sqlite_errorcode = code
+        raise MigrationFailed("it cannot be written to") from error
+
+    legacy = str(build(tmp_path / "a.db", "A"))
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteOrigin, "_write", refuse)
+        if is_moved:
+            assert (await migrate(store_url, legacy)).unmarked == "it cannot be written to"
+        else:
+            with pytest.raises(MigrationFailed, match="cannot be written to"):
+                await migrate(store_url, legacy)
+    table = (await migrate(store_url, legacy)).tables["ingestion_queue"]
+    assert (table.imported, table.known) == ((0, 5) if is_moved else (5, 0))
+
+
+async def test_looking_makes_no_database_u11(tmp_path: Path) -> None:
+    legacy, new = build(tmp_path / "a.db", "A"), tmp_path / "new.db"
+    report = await migrate(f"sqlite:///{new}", str(legacy), is_dry_run=True)
+    assert report.tables["ingestion_queue"].imported == 5
+    for look in (verify, drop, roll_back):
+        with pytest.raises(MigrationFailed, match="nothing has come yet"):
+            await look(f"sqlite:///{new}", str(legacy))
+    assert not new.exists()
 
 
 async def test_a_job_that_was_here_before_is_not_counted_and_not_rolled_back_u11(
@@ -429,10 +511,8 @@ async def test_killed_in_the_middle_it_goes_on_where_it_was_u11(
     ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     async with Queue.open(store_url) as queue:
-        store = cast(ImportStore, queue.store)
-        origin = f"legacy sqlite:{legacy.resolve()}"
         async with asyncio.timeout(60):
-            while not await store.list_imported(origin, "", 1):
+            while not sum((await queue.counts("unified_queue")).values()):
                 await asyncio.sleep(0.005)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()

@@ -47,10 +47,14 @@ class JsonOrigin:
 
     def __init__(self, path: Path) -> None:
         self.name = f"json:{path.resolve()}"
+        self.former: Sequence[str] = ()
         try:
             self._rows = _operations(msgspec.json.decode(path.read_bytes()))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise MigrationFailed(f"{path} cannot be read as JSON: {error}") from error
+
+    async def keep_name(self, *, is_known: bool) -> None:
+        """It is known by its path."""
 
     async def list_tables(self) -> list[Table]:
         return [Table(OPERATIONS, frozenset(_IDS))]

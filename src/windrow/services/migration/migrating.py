@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
@@ -13,6 +14,7 @@ from windrow.errors import MigrationFailed
 from windrow.queue.copying import CopiedJob, json_text
 from windrow.queue.importing import Arrival, ImportNote, ImportStore, table_of
 from windrow.queue.records import JobFilter
+from windrow.queue.sqlite.location import parse_url
 from windrow.queue.store import open_store
 from windrow.redaction import redact_url
 from windrow.services.migration import nuq
@@ -40,23 +42,18 @@ async def migrate(
     with_finished: bool = False,
 ) -> MigrationReport:
     """Move what waits, what somebody was at, and what has failed; with `with_finished` all."""
-    async with _both(url, place, is_moving=True, is_dry_run=is_dry_run) as (store, origin):
-        report = MigrationReport(place_name(place), redact_url(url), is_dry_run)
+    report = MigrationReport(place_name(place), redact_url(url), is_dry_run)
+    if is_dry_run:
+        await _forecast(url, place, report, system, with_finished)
+        return report
+    async with _both(url, place, system, is_moving=True) as (store, origin):
         noted = _noted(system, origin)
-        has_tables = bool(await store.schema_version())
-        seen: set[str] = set()  # the jobs that a dry run has counted
         async for batch in gather(origin, report, system, with_finished=with_finished):
-            counts = report.tables[batch.table]
-            arrivals = await _as_noted(store, noted, batch) if has_tables else batch.arrivals
-            if is_dry_run:
-                known = await _count_known(store if has_tables else None, noted, arrivals, seen)
-                counts.known += known
-                counts.imported += len(arrivals) - known
-                continue
             if batch.sources:
                 await store.put_sources(batch.sources)
-            await _take_in(store, noted, arrivals, counts)
-        if not is_dry_run and report.is_over:
+            arrivals = await _as_noted(store, noted, batch)
+            await _take_in(store, noted, arrivals, report.tables[batch.table])
+        if report.is_over:
             await _mark(origin, report)
         return report
 
@@ -65,7 +62,7 @@ async def verify(
     url: str, place: str, *, system: System = "legacy", with_finished: bool = False
 ) -> Verification:
     """Compare each row that should have come with what is noted of it, and with its job."""
-    async with _both(url, place) as (store, origin):
+    async with _both(url, place, system) as (store, origin):
         return await _verify(store, origin, url, place, system, with_finished)
 
 
@@ -79,7 +76,7 @@ async def drop(
 ) -> Verification:
     """Drop the tables, if all of their work has come; else nothing is done. What is done there and
     did not come is dropped only if `is_discarding` says so."""
-    async with _both(url, place) as (store, origin):
+    async with _both(url, place, system) as (store, origin):
         names = tables_of(await origin.list_tables(), system)
         noted = _noted(system, origin)
         # Before it is held: the tables may be in the file that this is written to.
@@ -106,7 +103,7 @@ async def drop(
 async def roll_back(url: str, place: str, *, system: System = "legacy") -> Rollback:
     """Remove the jobs that came from there and have not begun. The tables there are as they were,
     and are no longer called deprecated. What came from a table that is gone stays."""
-    async with _both(url, place) as (store, origin):
+    async with _both(url, place, system) as (store, origin):
         report = Rollback(place_name(place), redact_url(url))
         noted = _noted(system, origin)
         names = tables_of(await origin.list_tables(), system)
@@ -131,25 +128,82 @@ def place_name(place: str) -> str:
 
 @asynccontextmanager
 async def _both(
-    url: str, place: str, *, is_moving: bool = False, is_dry_run: bool = False
+    url: str, place: str, system: System, *, is_moving: bool = False, is_dry_run: bool = False
 ) -> AsyncIterator[tuple[ImportStore, Origin]]:
-    origin = await open_origin(place)
-    try:
+    async with _there(place) as origin:
+        if not is_moving and _is_absent(url):
+            raise MigrationFailed(f"there is no database {redact_url(url)}: nothing has come yet")
         store = cast(ImportStore, await open_store(url))
         try:
             if not store.capabilities.imports:
                 await store.import_arrivals(origin.name, [])  # which says why, and what to do
-            if is_moving and not is_dry_run:
+            if is_moving:
                 await store.migrate()
             if not is_dry_run or await store.schema_version():
                 await store.check_schema()
+                await _settle_name(store, system, origin, is_moving=is_moving)
             yield store, origin
         finally:
             await store.close()
+
+
+@asynccontextmanager
+async def _there(place: str) -> AsyncIterator[Origin]:
+    origin = await open_origin(place)
+    try:
+        yield origin
     except origin.errors as error:
         raise MigrationFailed(f"{place_name(place)} cannot be read or written: {error}") from error
     finally:
         await origin.close()
+
+
+def _is_absent(url: str) -> bool:
+    """Whether it is a file that is not there. Whoever opens it makes it, also to look at it."""
+    return url.startswith("sqlite:") and not Path(parse_url(url).path).exists()
+
+
+async def _settle_name(
+    store: ImportStore, system: System, origin: Origin, *, is_moving: bool
+) -> None:
+    """Call the origin as what came from it is noted, also by earlier versions; what never came
+    from it gets a name that it keeps."""
+    is_known = False
+    for name in dict.fromkeys([origin.name, *origin.former]):
+        if await store.list_imported(f"{system} {name}", "", 1):
+            origin.name, is_known = name, True
+            break
+    if is_moving:
+        await origin.keep_name(is_known=is_known)
+
+
+async def _forecast(
+    url: str, place: str, report: MigrationReport, system: System, with_finished: bool
+) -> None:
+    if _is_absent(url):
+        async with _there(place) as origin:
+            await _count(None, origin, report, system, with_finished)
+        return
+    async with _both(url, place, system, is_dry_run=True) as (store, origin):
+        known = store if await store.schema_version() else None  # else it has no notes either
+        await _count(known, origin, report, system, with_finished)
+
+
+async def _count(
+    store: ImportStore | None,
+    origin: Origin,
+    report: MigrationReport,
+    system: System,
+    with_finished: bool,
+) -> None:
+    noted = _noted(system, origin)
+    seen: set[str] = set()  # the jobs that are counted
+    async for batch in gather(origin, report, system, with_finished=with_finished):
+        arrivals = batch.arrivals if store is None else await _as_noted(store, noted, batch)
+        known = await _count_known(store, noted, arrivals, seen)
+        counts = report.tables[batch.table]
+        counts.known += known
+        counts.imported += len(arrivals) - known
 
 
 async def _mark(origin: Origin, report: MigrationReport) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ from windrow.redaction import redact_url
 BATCH: Final = 500
 _MOST_NAMED: Final = 20
 MARK: Final = "windrow_deprecated"  # SQLite has no comments on tables: a table says it
+_MAKE_MARK: Final = (
+    f"CREATE TABLE IF NOT EXISTS {MARK} (table_name TEXT PRIMARY KEY, since TEXT, why TEXT)"
+)
+_WHOLE_FILE: Final = ""  # where the name of a table would be: the name of the file itself
 
 Row = dict[str, Any]
 
@@ -34,7 +39,13 @@ class Table:
 
 class Origin(Protocol):
     name: str  # the same for every run, without a password
+    former: Sequence[str]  # what it was called by earlier versions
     errors: ClassVar[tuple[type[Exception], ...]]  # what its driver raises when it cannot be read
+
+    async def keep_name(self, *, is_known: bool) -> None:
+        """Have the same name from now on, wherever it goes; a new one if it is not yet known by
+        the one it has."""
+        ...
 
     async def list_tables(self) -> list[Table]:
         """The tables that hold rows of their own; what Windrow's dialects show is none."""
@@ -78,11 +89,11 @@ class SqliteOrigin:
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise MigrationFailed(f"there is no file {path}")
-        self.name = f"sqlite:{path.resolve()}"
+        self.former: Sequence[str] = (f"sqlite:{path.resolve()}",)
         self._path = path
         try:
             self._connection = self._connect("ro")
-            self._connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+            self.name = self._kept_name(self._connection) or self.former[0]
         except sqlite3.DatabaseError as error:
             raise MigrationFailed(f"{path} cannot be read as a SQLite database: {error}") from error
 
@@ -98,6 +109,42 @@ class SqliteOrigin:
         # Names and texts of old programs need not be UTF-8: nothing is lost over that.
         connection.text_factory = lambda text: text.decode(errors="replace")
         return connection
+
+    async def keep_name(self, *, is_known: bool) -> None:
+        """In the file itself, which may be moved. One that cannot be written to is known by its
+        path."""
+        if is_known and self._kept_name(self._connection) is not None:
+            return
+        name = self.name if is_known else f"sqlite:{uuid.uuid4()}"
+
+        def do(connection: sqlite3.Connection) -> None:
+            connection.execute(_MAKE_MARK)
+            self._insert_marks(connection, [(_WHOLE_FILE, name)])
+            self.name = self._kept_name(connection) or name
+
+        try:
+            await asyncio.to_thread(self._write, do)
+        except MigrationFailed as error:
+            if not _is_read_only(error.__cause__):  # who was only slow would be known by two names
+                raise
+
+    def _kept_name(self, connection: sqlite3.Connection) -> str | None:
+        """Of two that keep a name at once the first one's stands."""
+        is_marked = "SELECT 1 FROM sqlite_schema WHERE name = ?"
+        if connection.execute(is_marked, [MARK]).fetchone() is None:
+            return None
+        kept = f"SELECT why FROM {MARK} WHERE table_name = ?"  # noqa: S608 - a constant
+        found = connection.execute(kept, [_WHOLE_FILE]).fetchone()
+        return None if found is None else str(found[0])
+
+    def _insert_marks(
+        self, connection: sqlite3.Connection, marks: Sequence[tuple[str, str]]
+    ) -> None:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        connection.executemany(
+            f"INSERT OR IGNORE INTO {MARK} VALUES (?, ?, ?)",  # noqa: S608 - a constant
+            [(name, now, why) for name, why in marks],
+        )
 
     async def list_tables(self) -> list[Table]:
         return await asyncio.to_thread(self._list_tables)
@@ -132,15 +179,8 @@ class SqliteOrigin:
             if not is_deprecated:
                 connection.execute(f"DROP TABLE IF EXISTS {MARK}")
                 return
-            connection.execute(
-                f"CREATE TABLE IF NOT EXISTS {MARK}"
-                " (table_name TEXT PRIMARY KEY, since TEXT, why TEXT)"
-            )
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            connection.executemany(
-                f"INSERT OR IGNORE INTO {MARK} VALUES (?, ?, ?)",  # noqa: S608 - a constant
-                [(name, now, NOTICE) for name in tables],
-            )
+            connection.execute(_MAKE_MARK)
+            self._insert_marks(connection, [(name, NOTICE) for name in tables])
 
         await asyncio.to_thread(self._write, do)
 
@@ -163,8 +203,11 @@ class SqliteOrigin:
         try:
             needed = self._tables_that_name(tables)
             views = self._working_views()
-            for name in [*tables, MARK]:
+            for name in tables:
                 self._connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)}")
+            # The name of the file stays: by that it is known what came from it.
+            self._connection.execute(_MAKE_MARK)
+            self._connection.execute(f"DELETE FROM {MARK} WHERE table_name <> ?", [_WHOLE_FILE])  # noqa: S608
             if needed or (needed := sorted(views - self._working_views())):
                 raise MigrationFailed(f"nothing is dropped, for others need it: {_named(needed)}")
             self._connection.execute("COMMIT")
@@ -220,6 +263,7 @@ class PostgresOrigin:
 
     def __init__(self, name: str, connection: Any) -> None:
         self.name = name
+        self.former: Sequence[str] = ()
         self._connection = connection
         self._snapshot: Any = None
         self._cursors = 0
@@ -240,6 +284,9 @@ class PostgresOrigin:
             await connection.close()
             raise MigrationFailed(f"{redact_url(url)} cannot be read: {error}") from error
         return cls(identity, connection)
+
+    async def keep_name(self, *, is_known: bool) -> None:
+        """The server has one."""
 
     async def list_tables(self) -> list[Table]:
         await self._begin()
@@ -346,6 +393,11 @@ SELECT CASE WHEN n.nspname = 'public' THEN c.relname ELSE n.nspname || '.' || c.
  GROUP BY n.nspname, c.relname
  ORDER BY 1
 """
+
+
+def _is_read_only(error: BaseException | None) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says more of it
+    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 
 
 def _named(found: Sequence[str]) -> str:

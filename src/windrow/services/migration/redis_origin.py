@@ -16,6 +16,7 @@ from windrow.errors import MigrationFailed, MissingExtra
 from windrow.redaction import redact_url
 from windrow.services.migration.origins import BATCH, Row, Table
 
+_HERE: Final = ("localhost", "127.0.0.1", "::1")  # one machine by three names
 CELERY: Final = "celery/"
 UNACKED: Final = (
     "celery/unacked"  # what workers of Celery hold, with those that wait for their time
@@ -37,8 +38,9 @@ class RedisOrigin:
     errors: ClassVar[tuple[type[Exception], ...]] = (OSError,)  # and those of the driver
     _changed: ClassVar[type[Exception]]
 
-    def __init__(self, name: str, client: Any) -> None:
-        self.name = name
+    def __init__(self, names: Sequence[str], client: Any) -> None:
+        self.name = names[0]
+        self.former = names[1:]
         self._client = client
         self._pipe: Any = None  # that drops what is held, if it has not changed
 
@@ -53,7 +55,8 @@ class RedisOrigin:
         cls._changed = WatchError
         try:
             parts = urlsplit(url)
-            name = f"redis:{parts.hostname}:{parts.port or 6379}/{parts.path.strip('/') or '0'}"
+            rest = f"{parts.port or 6379}/{parts.path.strip('/') or '0'}"
+            hosts = _HERE if parts.hostname in _HERE else [parts.hostname]
             client = Redis.from_url(url)
         except ValueError as error:
             raise MigrationFailed(f"{redact_url(url)} cannot be opened: {error}") from error
@@ -62,7 +65,10 @@ class RedisOrigin:
         except (RedisError, OSError) as error:
             await client.aclose()
             raise MigrationFailed(f"{redact_url(url)} cannot be opened: {error}") from error
-        return cls(name, client)
+        return cls([f"redis:{host}:{rest}" for host in hosts], client)
+
+    async def keep_name(self, *, is_known: bool) -> None:
+        """It is known by its address."""
 
     async def list_tables(self) -> list[Table]:
         names = [CELERY + queue for queue in await self._celery_queues()]
