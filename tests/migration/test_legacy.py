@@ -138,6 +138,75 @@ async def test_the_other_four_tables_and_dead_letters_come_too_u11(
     assert files["/dlq/a.py"].errors[0].message == "no parser"
 
 
+async def test_dead_letters_of_every_type_fail_here_with_their_error_u11(
+    store_url: str, tmp_path: Path
+) -> None:
+    legacy = build(tmp_path / "head.db", "head")
+    table = (await migrate(store_url, str(legacy))).tables["dead_letter_queue"]
+    assert (table.imported, table.spoilt) == (4, 2)
+    jobs = await jobs_of(store_url)
+    assert {job.state for job in jobs} == {JobState.FAILED}
+    kinds = {job.kind: job for job in jobs if job.queue == "unified_queue"}
+    assert set(kinds) == {"file.ingest", "content.ingest"}
+    letter = kinds["file.ingest"]
+    assert (letter.payload["file_path"], letter.tenant, letter.attempts) == ("/h/a.py", "t1", 3)
+    assert letter.errors[0].message == "no parser"
+    assert {job.payload["dlq_id"] for job in jobs if job.queue == "migrated"} == {"h3", "h4"}
+    assert (await verify(store_url, str(legacy))).is_good
+
+
+async def test_what_is_done_comes_from_each_table_when_asked_u11(
+    store_url: str, tmp_path: Path
+) -> None:
+    legacy = build(tmp_path / "o.db", "others")
+    report = await migrate(store_url, str(legacy), with_finished=True)
+    assert not any(table.left["done already"] for table in report.tables.values())
+    deletion = by_path(await jobs_of(store_url))["/x/older.py"]
+    assert (deletion.kind, deletion.state) == ("file.delete", JobState.COMPLETED)
+    assert (await drop(store_url, str(legacy), with_finished=True)).is_dropped
+
+
+@pytest.mark.parametrize(
+    ("ingested", "deleted", "due", "expected"),
+    [
+        ("09:00", "10:00", None, [("file.delete", "ready")]),
+        ("10:00", "09:00", None, [("file.ingest", "ready")]),
+        ("09:00", "10:00", "2999-01-01", [("file.ingest", "ready"), ("file.delete", "held")]),
+        ("10:00", "09:00", "2999-01-01", [("file.ingest", "ready")]),
+    ],
+)
+async def test_the_last_operation_on_a_file_counts_in_whichever_table_it_is_u11(
+    store_url: str,
+    tmp_path: Path,
+    ingested: str,
+    deleted: str,
+    due: str | None,
+    expected: list[tuple[str, str]],
+) -> None:
+    legacy = build(tmp_path / "o.db", "D", "others")
+    with closing(sqlite3.connect(legacy)) as db, db:
+        for table in ("ingestion_queue", "cumulative_deletions_queue"):
+            db.execute(f"DELETE FROM {table}")
+        db.execute(
+            "INSERT INTO ingestion_queue (queue_id, file_absolute_path, collection_name, tenant_id,"
+            " branch, operation, queued_timestamp)"
+            " VALUES ('i', '/f', 'p', 't', 'main', 'ingest', ?)",
+            [f"2025-06-01 {ingested}"],
+        )
+        db.execute(
+            "INSERT INTO cumulative_deletions_queue (file_absolute_path, collection_name,"
+            " tenant_id, branch, marked_for_deletion_at, deletion_scheduled_at)"
+            " VALUES ('/f', 'p', 't', 'main', ?, ?)",
+            [f"2025-06-01 {deleted}", due],
+        )
+    forecast = await migrate(store_url, str(legacy), is_dry_run=True)
+    report = await migrate(store_url, str(legacy))
+    assert (report.is_over, forecast.tables) == (True, report.tables)
+    jobs = [job for job in await jobs_of(store_url) if job.payload.get("file_path") == "/f"]
+    assert sorted((job.kind, job.state.value) for job in jobs) == sorted(expected)
+    assert (await verify(store_url, str(legacy))).is_good
+
+
 @pytest.mark.parametrize("variant", ["A", "D"])
 async def test_one_file_of_several_tenants_and_branches_comes_for_each_of_them_u11(
     store_url: str, tmp_path: Path, variant: str

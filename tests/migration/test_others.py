@@ -139,6 +139,32 @@ async def test_tables_of_three_other_documents_come_from_postgres(
     assert await jobs_of(store_url) == []
 
 
+async def test_rows_of_dialects_that_nobody_can_do_fail_with_the_reason(
+    store_url: str, old: tuple[str, Any]
+) -> None:
+    url, db = old
+    await db.execute(
+        TABLES
+        + """
+        DELETE FROM unified_queue;
+        INSERT INTO unified_queue (queue_id, item_type, op, status, payload_json) VALUES
+          ('n1', NULL, NULL, 'pending', '{}'), ('n2', 'file', NULL, 'pending', '{}'),
+          ('n3', 'file', 'ingest', 'pending', '{broken'), ('n4', 'file', 'ingest', 'done', '{broken');
+        """
+    )
+    table = (await migrate(store_url, url, with_finished=True)).tables["unified_queue"]
+    assert (table.imported, table.spoilt) == (4, 3)
+    jobs = await jobs_of(store_url)
+    spoilt = {job.payload["queue_id"]: job for job in jobs if job.queue == "migrated"}
+    assert {id: (job.kind, job.state.value) for id, job in spoilt.items()} == {
+        "n1": ("unknown", "failed"),
+        "n2": ("file", "failed"),
+        "n3": ("file.ingest", "failed"),
+    }
+    assert "payload_json is no JSON" in spoilt["n3"].errors[0].message
+    assert (await verify(store_url, url, with_finished=True)).is_good
+
+
 async def test_comments_of_tables_are_kept_and_writers_wait_for_the_drop(
     store_url: str, old: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,3 +358,7 @@ async def test_crawls_of_an_export_begin_again_as_sources_a6(
     ]
     again = await migrate(store_url, str(export))
     assert (again.tables["operations"].imported, again.tables["operations"].known) == (0, 3)
+    over = await migrate(store_url, str(export), with_finished=True)
+    assert over.tables["operations"].imported == 1
+    states = [job.state.value for job in await jobs_of(store_url)]
+    assert sorted(states) == ["completed", "failed", "failed", "ready"]

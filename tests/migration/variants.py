@@ -170,6 +170,29 @@ def _fill_odd(db: sqlite3.Connection) -> None:
     )
 
 
+HEAD = """
+CREATE TABLE dead_letter_queue (
+  dlq_id TEXT PRIMARY KEY, original_queue_id TEXT NOT NULL, item_type TEXT NOT NULL, op TEXT NOT NULL,
+  tenant_id TEXT NOT NULL, collection TEXT NOT NULL, branch TEXT, payload_json TEXT NOT NULL, file_path TEXT,
+  error_category TEXT NOT NULL, error_message TEXT, retry_count INTEGER, resurrection_count INTEGER DEFAULT 0,
+  final_failure_at TEXT, moved_to_dlq_at TEXT, metadata TEXT);
+"""
+
+
+def _fill_head(db: sqlite3.Connection) -> None:
+    db.executemany(
+        "INSERT INTO dead_letter_queue (dlq_id, original_queue_id, item_type, op, tenant_id, collection,"
+        " branch, payload_json, error_category, error_message, retry_count, final_failure_at)"
+        " VALUES (?, 'q', ?, ?, 't1', 'projects', 'main', ?, 'permanent', 'no parser', 3, '2025-06-01')",
+        [
+            ("h1", "file", "ingest", '{"file_path": "/h/a.py"}'),
+            ("h2", "content", "ingest", '{"content": "A note", "source_type": "scratchbook"}'),
+            ("h3", "planet", "ingest", "{}"),
+            ("h4", "file", "ingest", "{broken"),
+        ],
+    )
+
+
 VARIANTS: dict[str, tuple[str, Callable[[sqlite3.Connection], None]]] = {
     "A": (A, _fill_a),
     "B": (B, _fill_b),
@@ -177,6 +200,7 @@ VARIANTS: dict[str, tuple[str, Callable[[sqlite3.Connection], None]]] = {
     "D": (D, _fill_d),
     "others": (OTHERS, _fill_others),
     "odd": (D + OTHERS, _fill_odd),
+    "head": (HEAD, _fill_head),
 }
 
 

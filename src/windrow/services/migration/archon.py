@@ -37,7 +37,7 @@ COLLECTION: Final = "default"
 DAY_SECONDS: Final = 86_400
 _IDS: Final = ("progressId", "progress_id", "operation_id", "id")
 _FAILED: Final = ("failed", "error")
-_OVER: Final = ("completed", "cancelled")
+_OVER: Final = {"completed": JobState.COMPLETED, "cancelled": JobState.CANCELLED}
 
 
 class JsonOrigin:
@@ -82,7 +82,8 @@ class JsonOrigin:
 
 def from_operation(row: Row, id: str, context: Context) -> CopiedJob | Left:
     status = str(row.get("status") or "").lower()
-    if status in _OVER:
+    over = _OVER.get(status)
+    if over is not None and not context.with_finished:
         return Left(DONE)
     url = (
         as_text(row.get("url")) or as_text(row.get("current_url")) or as_text(row.get("currentUrl"))
@@ -90,7 +91,7 @@ def from_operation(row: Row, id: str, context: Context) -> CopiedJob | Left:
     if url is None:
         return Left("it has no address: it was no crawl")
     past = Past(
-        state=JobState.FAILED if status in _FAILED else JobState.READY,
+        state=over or (JobState.FAILED if status in _FAILED else JobState.READY),
         created_at=read_time(row.get("started_at")),
         errors=as_errors(row.get("error")),
     )
@@ -110,7 +111,8 @@ def from_operation(row: Row, id: str, context: Context) -> CopiedJob | Left:
         tags=_tags(row),
         refresh_seconds=days * DAY_SECONDS or None,
     )
-    context.sources.append(source)
+    if over is None:
+        context.sources.append(source)  # of what is over only the job is kept
     try:
         new = crawl_job(source, source.options.get("crawl", {}), id=id)
     except InvalidOptions as error:

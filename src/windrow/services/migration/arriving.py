@@ -54,6 +54,16 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
+class Wish:
+    """What a row asks for that waits."""
+
+    id: str
+    kind: str
+    asked_at: datetime
+    is_due: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One table: how its rows are told apart, in which order they come, and what each becomes."""
 
@@ -91,7 +101,11 @@ class Context:
     messages: Mapping[Any, str] = field(default_factory=dict)  # texts of errors, by id
     table: str = ""
     sources: list[SourceRow] = field(default_factory=list)  # that the jobs ask for
-    asked: set[tuple[str | None, str | None, str, str]] = field(default_factory=set)  # what waits
+    is_weighing: bool = False  # what rows ask for, and nothing is made of them yet
+    wishes: dict[tuple[str | None, str | None, str], tuple[Wish, Wish | None]] = field(
+        default_factory=dict
+    )  # what waits, by tenant, unique key and branch: the newest, and the newest that is due
+    later: set[str] = field(default_factory=set)  # ids of jobs that are to come after all others
     branches: dict[tuple[str | None, str | None], str] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)  # keys of this table, if it is a list
 
@@ -116,12 +130,29 @@ class Context:
         except ValueError:
             return str(uuid.uuid5(_NAMESPACE, "\0".join([self.origin, self.table, key])))
 
-    def asks_again(self, new: NewJob, branch: str) -> bool:
-        """Whether an earlier row asks for the same, by tenant, unique key, kind and branch."""
-        wish = (new.tenant, new.unique, new.kind, branch)
-        is_known = wish in self.asked
-        self.asked.add(wish)
-        return is_known
+    def weigh(self, new: NewJob, branch: str, wish: Wish) -> None:
+        """Note what a row asks for, while all of them are looked through."""
+        key = (new.tenant, new.unique, branch)
+        newest, due = self.wishes.get(key, (wish, None))
+        if wish.asked_at > newest.asked_at:
+            newest = wish
+        if wish.is_due and (due is None or wish.asked_at > due.asked_at):
+            due = wish
+        self.wishes[key] = (newest, due)
+
+    def choose(self, new: NewJob, branch: str, id: str) -> Left | None:
+        """Of rows that ask for one thing the last one counts, in whichever table it is. One that
+        waits for its time comes after the last that is due, unless both ask for the same."""
+        newest, due = self.wishes[new.tenant, new.unique, branch]
+        before = None if newest.is_due or due is None or due.kind == newest.kind else due
+        if id == newest.id:
+            if before is not None:
+                self.later.add(id)
+            return None
+        if before is not None and id == before.id:
+            return None
+        is_same = new.kind == newest.kind
+        return Left(f"another row asks for {'the same' if is_same else 'something else later'}")
 
     def unique_of(self, new: NewJob, branch: str) -> str:
         """The unique key of an item, in which its branch has no part. What is known of a file is
@@ -269,6 +300,17 @@ def read_json(value: Any) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = value if isinstance(value, str) else value.decode(errors="replace")
         return {"unreadable": text} if text.strip() else None
+
+
+def is_unreadable(value: Any) -> bool:
+    """Whether it is a text that says something, and no JSON."""
+    if not isinstance(value, str | bytes) or not value.strip():
+        return False
+    try:
+        msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return True
+    return False
 
 
 def as_mapping(value: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from windrow.errors import MigrationFailed
 from windrow.queue.documents import SourceRow
 from windrow.queue.importing import Arrival
-from windrow.services.migration import nuq
+from windrow.services.migration import legacy, nuq
 from windrow.services.migration.arriving import (
     DONE,
     Context,
@@ -54,6 +54,8 @@ async def gather(
     context = Context(origin.name, datetime.now(UTC), with_finished)
     context.messages = await _messages(origin, found)
     groups = await _groups(origin, found, report, with_finished) if system == "legacy" else {}
+    await _weigh(origin, chosen, context)
+    later: list[Batch] = []
     for table, reading in chosen:
         counts = report.tables.setdefault(table.name, TableReport())
         context.enter(table.name)
@@ -63,12 +65,29 @@ async def gather(
             made = [_arrival(row, reading, context, counts) for row in alone]
             arrivals = [one for one in made if one is not None]
             former = _former_keys(alone, reading, table.name)
+            if after := [one for one in arrivals if one.item.id in context.later]:
+                later.append(Batch(table.name, after, former=former))
+                arrivals = [one for one in arrivals if one.item.id not in context.later]
             yield Batch(table.name, arrivals, context.take_sources(), former)
+    for batch in later:
+        yield batch
     async for arrivals in nuq.group_arrivals(origin, found, groups, context):
         counts = report.tables[nuq.GROUPS]
         counts.rows += len(arrivals)
         counts.spoilt += sum(is_spoilt(one.item) for one in arrivals)
         yield Batch(nuq.GROUPS, arrivals)
+
+
+async def _weigh(origin: Origin, chosen: Sequence[tuple[Table, Reading]], context: Context) -> None:
+    """Look through the tables that may ask for the same things, before anything is made of them."""
+    context.is_weighing = True
+    for table, reading in chosen:
+        if table.name in legacy.NAMES:
+            context.enter(table.name)
+            async for rows in origin.read(table, reading.order):
+                for row in rows:
+                    _convert(row, reading.key_of(row), reading, context)
+    context.is_weighing = False
 
 
 def _arrival(row: Row, reading: Reading, context: Context, counts: TableReport) -> Arrival | None:

@@ -7,6 +7,7 @@ Which columns there are differs from version to version, so each is looked at by
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 import msgspec
@@ -21,6 +22,7 @@ from windrow.services.migration.arriving import (
     Left,
     Past,
     Reading,
+    Wish,
     as_count,
     as_errors,
     as_mapping,
@@ -35,6 +37,8 @@ from windrow.services.migration.origins import Row
 
 # What processing_queue's four levels were read as.
 _LEVELS: Final = {1: 2, 2: 5, 3: 7, 4: 9}
+WEIGHED: Final = "it is only looked at"
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)  # a row without a time is the oldest
 _USUAL_BRANCH: Final = "main"  # which a row without one was taken to be of
 
 
@@ -122,14 +126,14 @@ def from_missing_metadata_queue(row: Row, id: str, context: Context) -> CopiedJo
 
 
 def from_cumulative_deletions_queue(row: Row, id: str, context: Context) -> CopiedJob | Left:
-    if row.get("deleted_at") is not None:
-        return Left(DONE)
-    state = _state(row.get("status"))
-    if state is JobState.COMPLETED:
+    is_done = row.get("deleted_at") is not None
+    state = JobState.COMPLETED if is_done else _state(row.get("status"))
+    if state is JobState.COMPLETED and not context.with_finished:
         return Left(DONE)
     past = Past(
         state=state,
         created_at=read_time(row.get("marked_for_deletion_at")),
+        finished_at=read_time(row.get("deleted_at")),
         run_at=read_time(row.get("deletion_scheduled_at")),
         attempts=as_count(row.get("retry_count")),
         errors=as_errors(row.get("error_message")),
@@ -220,13 +224,20 @@ def _item(
     unique = new.unique
     if past.state is JobState.READY:
         wanted = branch or _USUAL_BRANCH
-        if context.asks_again(new, wanted):
-            return Left("another row asks for the same")
+        if context.is_weighing:
+            context.weigh(new, wanted, _wish(id, new.kind, past, context.now))
+            return Left(WEIGHED)
+        if left := context.choose(new, wanted, id):
+            return left
         unique = context.unique_of(new, wanted)
     new = msgspec.structs.replace(
         new, unique=unique, max_attempts=max_attempts, on_conflict="return"
     )
     return make_job(context, id, new, past)
+
+
+def _wish(id: str, kind: str, past: Past, now: datetime) -> Wish:
+    return Wish(id, kind, past.created_at or _LONG_AGO, past.run_at is None or past.run_at <= now)
 
 
 def _state(status: Any) -> JobState:
@@ -272,3 +283,4 @@ READINGS: Final = [
         "dead_letter_queue", ("dlq_id", "id"), ("failed_at", "dlq_id", "id"), from_dead_letter_queue
     ),
 ]
+NAMES: Final = frozenset(reading.name for reading in READINGS)

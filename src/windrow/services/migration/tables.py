@@ -21,9 +21,11 @@ from windrow.services.migration.arriving import (
     as_mapping,
     as_priority,
     as_text,
+    is_unreadable,
     make_job,
     read_json,
     read_time,
+    spoilt,
 )
 from windrow.services.migration.origins import Row
 
@@ -48,8 +50,9 @@ def from_unified_queue(row: Row, id: str, context: Context) -> CopiedJob | Left:
     if metadata := as_mapping(row.get("metadata")):
         headers["metadata"] = msgspec.json.encode(metadata).decode()  # as the dialect has it
     retries = as_count(row.get("retry_count"))
+    kind = (as_text(row.get("item_type")), as_text(row.get("op")))
     new = NewJob(
-        f"{row.get('item_type')}.{row.get('op')}",
+        ".".join(filter(None, kind)) or "unknown",
         read_json(row.get("payload_json")),
         queue="unified_queue",
         priority=as_priority(row.get("priority"), 5),
@@ -67,7 +70,9 @@ def from_unified_queue(row: Row, id: str, context: Context) -> CopiedJob | Left:
         attempts=retries,
         errors=as_errors(row.get("error_message")),
     )
-    return make_job(context, id, new, past)
+    if None in kind and state not in _OVER:
+        return spoilt(context, id, new.kind, row, "it has no item_type, or no op", past)
+    return _job(row, "payload_json", id, context, new, past)
 
 
 def from_crawl_jobs(row: Row, id: str, context: Context) -> CopiedJob | Left:
@@ -92,7 +97,7 @@ def from_crawl_jobs(row: Row, id: str, context: Context) -> CopiedJob | Left:
         errors=as_errors(row.get("error_message")),
         progress=min(as_count(row.get("progress_percentage")), 100) or None,
     )
-    return make_job(context, id, new, past)
+    return _job(row, "payload", id, context, new, past)
 
 
 def from_processing_jobs(row: Row, id: str, context: Context) -> CopiedJob | Left:
@@ -116,6 +121,13 @@ def from_processing_jobs(row: Row, id: str, context: Context) -> CopiedJob | Lef
         attempts=as_count(row.get("attempts")),
         errors=as_errors(row.get("last_error")),
     )
+    return _job(row, "payload", id, context, new, past)
+
+
+def _job(row: Row, column: str, id: str, context: Context, new: NewJob, past: Past) -> CopiedJob:
+    """Nobody can do what cannot be read; what is done need not be."""
+    if past.state not in _OVER and is_unreadable(row.get(column)):
+        return spoilt(context, id, new.kind, row, f"its {column} is no JSON", past)
     return make_job(context, id, new, past)
 
 
