@@ -63,6 +63,8 @@ def test_what_cannot_be_read_is_one_sentence_u11(windrow: Windrow) -> None:
         assert "Traceback" not in refused.stderr
     port = windrow("migrate", "celery", "--from", "redis://127.0.0.1:port/0", "--verify")
     assert (port.returncode, "Traceback" in port.stderr) == (2, False)
+    other = windrow("migrate", "legacy", "--from", "mysql://x/y")
+    assert (other.returncode, "postgresql://" in other.stderr) == (1, True)
     alone = windrow("migrate", "legacy", "--from", "nowhere.db", "--discard-finished")
     assert alone.returncode == 2
     both = windrow("migrate", "legacy", "--from", "nowhere.db", "--verify", "--drop")

@@ -112,7 +112,7 @@ def _move(system: System, place: str, steps: _Steps, database: str | None, as_js
         work = migrating.migrate(
             url, place, system=system, is_dry_run=steps.is_dry_run, with_finished=finished
         )
-        _show_report(run(work), system, as_json)
+        _show_report(run(work), as_json)
 
 
 async def _check(url: str, place: str, system: System, steps: _Steps) -> Verification:
@@ -128,7 +128,7 @@ async def _check(url: str, place: str, system: System, steps: _Steps) -> Verific
     )
 
 
-def _show_report(report: MigrationReport, system: System, as_json: bool) -> None:
+def _show_report(report: MigrationReport, as_json: bool) -> None:
     if as_json:
         print_json({"is_over": report.is_over, **msgspec.to_builtins(report)})
     else:
@@ -159,7 +159,7 @@ def _show_report(report: MigrationReport, system: System, as_json: bool) -> None
         if report.unmarked is not None:
             print(f"the tables there are not marked as deprecated: {report.unmarked}")
         if not report.is_dry_run and report.is_over:
-            print(f"now: windrow migrate {system} --from {report.origin} --verify")
+            print("now: the same command with --verify")
     if not report.is_over:
         raise typer.Exit(1)
 

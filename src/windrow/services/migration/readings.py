@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
+from windrow.errors import MigrationFailed
 from windrow.services.migration import (
     archon,
     celery,
@@ -24,6 +25,8 @@ from windrow.services.migration.redis_origin import RedisOrigin
 
 System = Literal["legacy", "celery", "rq", "procrastinate"]
 
+_DATABASES: Final = ("sqlite", "postgresql", "postgres")
+_PLACES: Final = "the path of a SQLite file or of a .json, sqlite:///…, postgresql://… or redis://…"
 _LEGACY: Final = {
     reading.name: reading
     for reading in [*legacy.READINGS, *tables.READINGS, *nuq.READINGS, *archon.READINGS]
@@ -44,6 +47,9 @@ async def open_origin(place: str) -> Origin:
         return await asyncio.to_thread(lambda: JsonOrigin(Path(place).expanduser()))
     if place.startswith(("redis://", "rediss://", "unix://")):
         return await RedisOrigin.open(place)
+    scheme, is_url, _ = place.partition("://")
+    if is_url and scheme not in _DATABASES:
+        raise MigrationFailed(f"nothing can be moved from {scheme}://…: --from takes {_PLACES}")
     return await open_database(place)
 
 
