@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.api.server import Server
+from tests.dashboard.browser import ADMIN, READER, TENANT, artifacts, chrome, tab
 from tests.ingest.browser.conftest import chromium
 from tests.web.site import SiteServer
-from windrow import Fail, Queue, Worker, handler
+from windrow import Fail, Job, Queue, Worker, handler
 
-__all__ = ["chromium"]
+__all__ = ["ADMIN", "READER", "TENANT", "artifacts", "chrome", "chromium", "tab"]
 
-ADMIN, READER, TENANT = "admin-key-0123456789", "read-key-0123456789", "tenant-key-0123456789"
+Done = TypeVar("Done")
 KEYS = f"{ADMIN} {READER}=*:read {TENANT}=acme:write"
 HOSTILE = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 
@@ -76,11 +78,37 @@ def site_server() -> Iterator[SiteServer]:
         yield server
 
 
+def run_aside(work: Coroutine[Any, Any, Done]) -> Done:
+    """In a thread of its own: a browser's loop may be running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+class Elsewhere:
+    """What happens to the queue, and not by the browser of a test."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def do(self, work: Callable[[Queue], Coroutine[Any, Any, Done]]) -> Done:
+        async def run() -> Done:
+            async with Queue.open(self._url) as queue:
+                return await work(queue)
+
+        return run_aside(run())
+
+    def enqueue(self, kind: str, payload: Any = None, **more: Any) -> Job:
+        return self.do(lambda queue: queue.enqueue(kind, payload or {}, **more))
+
+
+@pytest.fixture(scope="module")
+def elsewhere(server: Server) -> Elsewhere:
+    return Elsewhere(server.database)
+
+
 @pytest.fixture(scope="module")
 def shown(server: Server) -> Shown:
-    # In a thread of its own: a browser's loop may be running in this one.
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: asyncio.run(fill(server.database))).result()
+    return run_aside(fill(server.database))
 
 
 @pytest.fixture(scope="module")

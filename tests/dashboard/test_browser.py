@@ -2,97 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.api.server import Server
+from tests.dashboard.browser import Tab, logged_in
 from tests.dashboard.conftest import ADMIN, Shown
 from tests.web.site import SiteServer
-
-# Labels, contrast and focus, by rules of our own: no page may break one.
-CHECK = """() => {
-  const bad = [];
-  const seen = (el) => el.getClientRects().length && getComputedStyle(el).visibility !== "hidden";
-  for (const el of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
-    if (seen(el) && !el.labels?.length && !el.getAttribute("aria-label")) bad.push(`no label: ${el.outerHTML.slice(0, 80)}`);
-  for (const el of document.querySelectorAll("button, a"))
-    if (seen(el) && !el.textContent.trim() && !el.getAttribute("aria-label")) bad.push(`no name: ${el.outerHTML.slice(0, 80)}`);
-  for (const id of [...document.querySelectorAll("[id]")].map((el) => el.id))
-    if (document.querySelectorAll(`[id="${CSS.escape(id)}"]`).length > 1) bad.push(`id twice: ${id}`);
-  if (document.querySelectorAll("h1").length !== 1) bad.push("not one h1");
-  if (!document.documentElement.lang) bad.push("no language");
-  const light = (rgb) => { const [r, g, b] = rgb.match(/[\\d.]+/g).map(Number).map((v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
-  const back = (el) => { for (; el; el = el.parentElement) { const c = getComputedStyle(el).backgroundColor; if (!/^rgba.*, 0\\)$|transparent/.test(c)) return c; } return "rgb(255, 255, 255)"; };
-  for (const el of document.querySelectorAll("main *, header *")) {
-    if (!seen(el) || ![...el.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())) continue;
-    if (el.closest("svg, .skip, option, datalist")) continue;
-    const [a, b] = [light(getComputedStyle(el).color), light(back(el))].sort((x, y) => y - x);
-    if ((a + .05) / (b + .05) < 4.5) bad.push(`contrast ${((a + .05) / (b + .05)).toFixed(1)}: ${el.outerHTML.slice(0, 80)}`);
-  }
-  if (document.documentElement.scrollWidth > innerWidth + 1) bad.push(`wider than the screen: ${document.documentElement.scrollWidth}`);
-  return [...new Set(bad)].slice(0, 10);
-}"""  # noqa: E501
-
-
-@pytest.fixture(scope="module")
-def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots are kept: WINDROW_ARTIFACTS, or a temporary folder."""
-    kept = os.environ.get("WINDROW_ARTIFACTS")
-    folder = Path(kept) if kept else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def chrome(chromium: str) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-class Tab:
-    """A page, and what its console said."""
-
-    def __init__(self, page: Any, url: str) -> None:
-        self.page = page
-        self.url = url
-        self.trouble: list[str] = []
-        page.on("console", self._note)
-        page.on("pageerror", lambda error: self.trouble.append(str(error)))
-        page.on("dialog", lambda dialog: dialog.accept())
-
-    def _note(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
-            self.trouble.append(message.text)
-
-    def go(self, path: str) -> Any:
-        self.page.goto(self.url + path, wait_until="load")
-        return self.page
-
-    def check(self) -> None:
-        assert self.page.evaluate(CHECK) == [], self.page.url
-
-
-@pytest.fixture(scope="module")
-def tab(chrome: Any, server: Server, shown: Shown) -> Iterator[Tab]:
-    context = chrome.new_context(viewport={"width": 1280, "height": 900})
-    tab = Tab(context.new_page(), server.url)
-    page = tab.go("/")
-    assert page.url.endswith("/ui/login")
-    tab.check()
-    page.get_by_label("API key").fill(ADMIN)
-    page.keyboard.press("Enter")
-    page.wait_for_url(server.url + "/")
-    yield tab
-    context.close()
 
 
 def test_overview_says_how_it_is_and_follows_what_happens(tab: Tab, artifacts: Path) -> None:
@@ -220,17 +139,10 @@ def test_a_page_says_when_its_server_is_away_and_goes_on_when_it_is_back(
 def test_it_fits_a_phone_in_the_dark(
     chrome: Any, server: Server, shown: Shown, artifacts: Path
 ) -> None:
-    context = chrome.new_context(
-        viewport={"width": 390, "height": 800}, color_scheme="dark", is_mobile=True
-    )
-    tab = Tab(context.new_page(), server.url)
-    page = tab.go("/ui/login")
-    page.get_by_label("API key").fill(ADMIN)
-    page.keyboard.press("Enter")
-    page.wait_for_url(server.url + "/")
-    for path in ("/", "/ui/jobs", f"/ui/jobs/{shown.page}", "/ui/add", "/ui/settings"):
-        tab.go(path)
-        tab.check()
-    page.screenshot(path=artifacts / "phone.png")
-    assert tab.trouble == []
-    context.close()
+    phone = {"viewport": {"width": 390, "height": 800}, "is_mobile": True}
+    with logged_in(chrome, server, ADMIN, color_scheme="dark", **phone) as tab:
+        for path in ("/", "/ui/jobs", f"/ui/jobs/{shown.page}", "/ui/add", "/ui/settings"):
+            tab.go(path)
+            tab.check()
+        tab.page.screenshot(path=artifacts / "phone.png")
+        assert tab.trouble == []

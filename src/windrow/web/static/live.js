@@ -1,17 +1,24 @@
 // Keeps a page true: when something happens it is asked for again, and the parts that changed are put in.
 // A part is an element with an id and `data-live`. Without this script a page is what it was when it was loaded.
+// All windows that are seen share one stream, and hidden ones need none: a browser opens six connections to a server, and
+// a page that finds none free would wait for ever.
 const parts = () => [...document.querySelectorAll("[data-live][id]")];
+const away = document.querySelector(".away");
 const PAUSE = 1000;
+const RETRY = 3000;
 let asked = false;
 let due = false;
+let askedAt = 0; // by the page's own clock: it was true when it was loaded
 
 async function refresh() {
+  if (document.hidden) return; // it is asked for when it is seen again
   if (asked) { due = true; return; }
   asked = true;
+  askedAt = performance.now();
   try {
     const answer = await fetch(location.href, { headers: { "X-Live": "1" }, redirect: "manual" });
     if (answer.ok) put(new DOMParser().parseFromString(await answer.text(), "text/html"));
-  } catch { /* the server is away: the connection below says when it is back */ }
+  } catch { away.hidden = false; }
   setTimeout(() => { asked = false; if (due) { due = false; refresh(); } }, PAUSE);
 }
 
@@ -29,14 +36,48 @@ function put(page) {
   }
 }
 
-if (parts().length) {
-  const events = new EventSource("/ui/events");
-  events.addEventListener("change", refresh);
-  const away = document.querySelector(".away");
+const heard = {
   // What happened in between was told to nobody.
-  events.addEventListener("open", () => { if (!away.hidden) refresh(); away.hidden = true; });
-  events.addEventListener("error", () => { away.hidden = false; });
-  setInterval(() => { if (!document.hidden) refresh(); }, 10000);
+  open() { if (performance.now() - askedAt > PAUSE) refresh(); away.hidden = true; },
+  change: refresh,
+  error() { away.hidden = false; },
+};
+
+const windows = new BroadcastChannel("windrow");
+windows.addEventListener("message", ({ data }) => heard[data]());
+
+// Ends when the signal says so.
+function listen(signal) {
+  const stream = new EventSource("/ui/events");
+  for (const what of Object.keys(heard)) stream.addEventListener(what, () => { heard[what](); windows.postMessage(what); });
+  // A server that answers with an error, as a proxy does for one that is away, is not asked again by the browser.
+  stream.addEventListener("error", () => {
+    if (stream.readyState === EventSource.CLOSED) setTimeout(() => { if (!signal.aborted) listen(signal); }, RETRY);
+  });
+  signal.addEventListener("abort", () => stream.close());
+}
+
+// The window that has the lock listens for all. There are no locks where a page comes over plain HTTP from another
+// machine: there each window that is seen listens for itself.
+function follow(signal) {
+  if (!navigator.locks) { listen(signal); return; }
+  const ended = new Promise((end) => signal.addEventListener("abort", end));
+  navigator.locks
+    .request("windrow", { signal }, () => { listen(signal); return ended; })
+    .catch((error) => { if (error.name !== "AbortError") throw error; });
+}
+
+if (parts().length) {
+  let seen = new AbortController();
+  if (!document.hidden) follow(seen.signal);
+  document.addEventListener("visibilitychange", () => {
+    seen.abort();
+    if (document.hidden) return;
+    seen = new AbortController();
+    follow(seen.signal);
+    refresh();
+  });
+  setInterval(refresh, 10000);
 }
 
 // Buttons that cannot be undone ask once more.
