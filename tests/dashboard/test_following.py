@@ -54,3 +54,118 @@ def test_hidden_tabs_leave_their_connections_to_others(another: Tab, elsewhere: 
     elsewhere.enqueue("behind", delay=3600)
     first.locator("#list .state.scheduled").nth(1).wait_for(timeout=SOON)
     assert [line for one in tabs for line in one.trouble] == []
+
+
+def test_a_refresh_leaves_the_focus_and_the_scroll_where_they_are(
+    another: Tab, elsewhere: Elsewhere
+) -> None:
+    job = elsewhere.enqueue("kept", {"text": "hay " * 40}, delay=3600)
+    another.page.set_viewport_size({"width": 500, "height": 700})
+    page = another.go("/ui/jobs?kind=kept")
+    page.locator(f'a[href="/ui/jobs/{job.id}"]').focus()
+    page.evaluate("document.querySelector('.scroll').scrollLeft = 120")
+    elsewhere.enqueue("kept", delay=3600)  # its row is put above
+    page.locator("#list tbody tr").nth(1).wait_for(timeout=SOON)
+    assert page.evaluate("document.activeElement.getAttribute('href')") == f"/ui/jobs/{job.id}"
+    assert page.evaluate("document.querySelector('.scroll').scrollLeft") == 120
+    page.keyboard.press("Enter")  # and it is still the same link
+    page.wait_for_url(f"**/ui/jobs/{job.id}")
+
+
+# A part becomes another after somebody used it: whether it is so then, and what is there.
+MORPH = """async ([before, after]) => {
+  const { morph } = await import("/ui/static/morph.js");
+  const old = Object.assign(document.createElement("section"), { innerHTML: before });
+  const fresh = Object.assign(document.createElement("section"), { innerHTML: after });
+  document.querySelector("main").append(old);
+  const one = (css) => old.querySelector(css);
+  %s;
+  morph(old, fresh);
+  try { return [%s, old.innerHTML]; } finally { old.remove(); }
+}"""
+BLANKS = "<br>" * 100
+FORM = '<form><textarea name="payload">old</textarea><button value="edit">Save</button></form>'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "use", "check"),
+    [
+        pytest.param(
+            f"<div class='prose'><p>a</p>{BLANKS}</div>",
+            f"<p>new</p><div class='prose'><p>b</p>{BLANKS}<p>c</p></div>",
+            "one('.prose').scrollTop = 50",
+            "one('.prose').scrollTop === 50 && one('.prose p').textContent === 'b'",
+            id="scroll",
+        ),
+        pytest.param(
+            "<ul><li><details id='a'><summary>a</summary><a href='1'>1</a></details></ul>",
+            "<ul><li><a href='0'>0</a><li><details id='a'><summary>b</summary></details></ul>",
+            "one('details').open = true; one('summary').focus()",
+            "one('details').open && document.activeElement.textContent === 'b'",
+            id="open details",
+        ),
+        pytest.param(
+            "<p>1 job</p><pre>some text</pre>",
+            "<p>2 jobs</p><pre>some text</pre>",
+            "getSelection().selectAllChildren(one('pre'))",
+            "getSelection().toString() === 'some text'",
+            id="selection",
+        ),
+        pytest.param(
+            "<p>a</p><p><a href='?after=1'>Older ones</a></p>",
+            "<p>a</p><p><a href='?after=2'>Older ones</a></p>",
+            "one('a').focus()",
+            "document.activeElement.getAttribute('href') === '?after=2'",
+            id="link that leads elsewhere",
+        ),
+        pytest.param(
+            "<form><button value='cancel'>Cancel</button></form>",
+            "<form><button value='delete'>Delete</button></form>",
+            "one('button').focus()",
+            "document.activeElement === document.body",
+            id="a button that does something else is another",
+        ),
+        pytest.param(
+            f"<details id='edit'>{FORM}</details>",
+            f"<p>new</p><details id='edit'>{FORM.replace('old', 'newer')}</details>",
+            "one('details').open = true; one('textarea').value = 'mine'",
+            "one('details').open && one('textarea').value === 'mine'",
+            id="what was typed",
+        ),
+        pytest.param(
+            f"<details id='edit'>{FORM}</details>",
+            "<p>done</p>",
+            "one('details').open = true; one('textarea').value = 'mine'",
+            "one('textarea').value === 'mine' && one('p').textContent === 'done'",
+            id="what was typed, though it is not wanted any more",
+        ),
+        pytest.param(
+            f"<details id='edit'>{FORM}</details>",
+            "<p>done</p>",
+            "one('details').open = true",
+            "!one('details') && one('p').textContent === 'done'",
+            id="what is not wanted any more goes",
+        ),
+    ],
+)
+def test_what_somebody_does_with_a_part_stays_when_it_changes(
+    tab: Tab, before: str, after: str, use: str, check: str
+) -> None:
+    if tab.page.url != f"{tab.url}/ui/add":
+        tab.go("/ui/add")  # which has no parts of its own
+    is_so, became = tab.page.evaluate(MORPH % (use, check), [before, after])
+    assert is_so, became
+
+
+def test_what_a_part_becomes_is_what_was_sent(tab: Tab) -> None:
+    rows = [f"<tr class='{n % 2}'><th><a href='{n}'>{n}</a></th><td>x</td></tr>" for n in range(7)]
+    orders = [(3, 1, 2), (1, 2, 3, 4), (0, 4, 3, 1), (), (6, 5, 0), (0, 5, 6), (1, 1, 2, 1), (2,)]
+    tab.go("/ui/add")
+    for olds in orders:
+        for news in orders:
+            before, after = (
+                f"<p>{one}</p><table><tbody>{''.join(rows[n] for n in one)}</tbody></table>text"
+                for one in (olds, news)
+            )
+            _, became = tab.page.evaluate(MORPH % ("", "true"), [before, after])
+            assert became == after.replace("'", '"'), (olds, news)

@@ -2,6 +2,8 @@
 // A part is an element with an id and `data-live`. Without this script a page is what it was when it was loaded.
 // All windows that are seen share one stream, and hidden ones need none: a browser opens six connections to a server, and
 // a page that finds none free would wait for ever.
+import { morph } from "./morph.js";
+
 const parts = () => [...document.querySelectorAll("[data-live][id]")];
 const away = document.querySelector(".away");
 const PAUSE = 1000;
@@ -23,17 +25,13 @@ async function refresh() {
 }
 
 function put(page) {
+  const focused = document.activeElement;
   for (const old of parts()) {
     const fresh = page.getElementById(old.id);
-    if (!fresh || fresh.innerHTML === old.innerHTML) continue;
-    // What somebody is typing in, or has open, stays.
-    if (old.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
-    const open = new Set([...old.querySelectorAll("details[open][id]")].map((one) => one.id));
-    const focused = document.activeElement?.id;
-    old.replaceChildren(...fresh.childNodes);
-    for (const id of open) old.querySelector(`details[id="${CSS.escape(id)}"]`)?.setAttribute("open", "");
-    if (focused && old.querySelector(`#${CSS.escape(focused)}`)) document.getElementById(focused).focus();
+    if (fresh) morph(old, fresh);
   }
+  // A row that has moved takes its focus along.
+  if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
 }
 
 const heard = {
