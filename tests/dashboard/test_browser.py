@@ -37,7 +37,7 @@ def test_jobs_are_found_retried_edited_and_deleted(tab: Tab, shown: Shown, artif
     page.get_by_label("Payload, as JSON").fill('{"n": 4, "again": true}')
     page.get_by_role("button", name="Save and retry").click()
     page.locator(".said", has_text="it is changed").wait_for()
-    assert '"again": true' in page.locator("main > pre").first.inner_text()
+    assert '"again": true' in page.locator("#content > pre").first.inner_text()
     page.get_by_role("button", name="Cancel").click()
     page.locator(".said", has_text="it is cancelled").wait_for()
     page.get_by_role("button", name="Delete").click()

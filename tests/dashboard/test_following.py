@@ -9,7 +9,8 @@ import pytest
 
 from tests.api.server import Server
 from tests.dashboard.browser import ADMIN, Tab, logged_in
-from tests.dashboard.conftest import Elsewhere, Shown
+from tests.dashboard.conftest import Elsewhere, Shown, thumbnail
+from windrow import Worker
 
 MANY = 8  # more than the six connections a browser opens to a server
 # Sooner than a page asks by itself, whatever it hears.
@@ -169,3 +170,29 @@ def test_what_a_part_becomes_is_what_was_sent(tab: Tab) -> None:
             )
             _, became = tab.page.evaluate(MORPH % ("", "true"), [before, after])
             assert became == after.replace("'", '"'), (olds, news)
+
+
+def test_a_job_that_ends_shows_what_came_of_it(another: Tab, elsewhere: Elsewhere) -> None:
+    job = elsewhere.enqueue("thumbnail", {"n": 1}, queue="images")
+    page = another.go(f"/ui/jobs/{job.id}")
+    page.locator("#edit").wait_for()
+    elsewhere.do(lambda queue: Worker(queue, [thumbnail]).run(until_idle=True))
+    page.locator(".prose", has_text="A page").wait_for(timeout=SOON)
+    assert page.locator("#result").is_visible()
+    assert page.locator("#edit").count() == 0
+    assert another.trouble == []
+
+
+def test_what_is_typed_into_a_job_stays_while_it_changes(
+    another: Tab, elsewhere: Elsewhere
+) -> None:
+    job = elsewhere.enqueue("odd", {"n": 1}, delay=3600)
+    page = another.go(f"/ui/jobs/{job.id}")
+    page.get_by_text("Edit").click()
+    page.get_by_label("Payload, as JSON").fill('{"n": 2}')
+    elsewhere.do(lambda queue: queue.cancel(job.id))
+    page.locator("#facts .state.cancelled").first.wait_for(timeout=SOON)
+    assert page.get_by_label("Payload, as JSON").input_value() == '{"n": 2}'
+    page.get_by_role("button", name="Save").click()
+    page.locator(".said", has_text="it is changed").wait_for()
+    assert '"n": 2' in page.locator("#content > pre").inner_text()

@@ -55,7 +55,7 @@ function nameOf(node) {
 
 function keyOf(node) {
   if (node.id) return node.id;
-  if (node.matches("button")) return node.value + node.textContent;
+  if (node.matches("button")) return node.value || node.textContent;
   if (node.matches("form")) return [...node.querySelectorAll("button")].map(keyOf).join();
   if (node.matches("input, select, textarea")) return node.name;
   if (!node.matches("tr, li, article")) return "";
