@@ -196,3 +196,15 @@ def test_what_is_typed_into_a_job_stays_while_it_changes(
     page.get_by_role("button", name="Save").click()
     page.locator(".said", has_text="it is changed").wait_for()
     assert '"n": 2' in page.locator("#content > pre").inner_text()
+
+
+def test_a_page_says_when_its_session_has_ended(another: Tab, elsewhere: Elsewhere) -> None:
+    page = another.go("/ui/jobs?state=failed")
+    page.context.clear_cookies()
+    elsewhere.enqueue("odd", delay=3600)
+    page.locator(".ended").wait_for(state="visible", timeout=SOON)
+    assert page.locator(".away").is_hidden()
+    page.get_by_role("link", name="Log in again").click()
+    page.get_by_label("API key").fill(ADMIN)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{another.url}/ui/jobs?state=failed")

@@ -65,7 +65,8 @@ def test_nothing_is_shown_without_a_session(server: Server, shown: Shown) -> Non
             path = route.path.replace("{id}", shown.page)
             for method in sorted((route.methods or set()) - {"HEAD"}):
                 answer = client.request(method, path)
-                assert (answer.status_code, answer.headers["location"]) == (303, "/ui/login"), path
+                where = answer.headers["location"].partition("?")[0]
+                assert (answer.status_code, where) == (303, "/ui/login"), path
         assert client.post("/ui/login", data={"key": "wrong"}).status_code == 401
         client.cookies.set("windrow_session", "0" * 64 + ".9999999999.forged")
         assert client.get("/").status_code == 303

@@ -23,7 +23,7 @@ from windrow.queue.queue import Queue
 from windrow.redaction import redact_json
 from windrow.services.keys import Role
 from windrow.services.tenant_queue import TenantQueue
-from windrow.web.sessions import Forbidden, NotLoggedIn, Sessions, Viewer
+from windrow.web.sessions import NOTE, Forbidden, NotLoggedIn, Sessions, Viewer
 
 STATIC: Final = Path(__file__).parent / "static"
 BRIEF: Final = 120  # characters of a payload in a list
@@ -35,6 +35,18 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
+}
+PLACES: Final = {
+    "/": "Overview",
+    "/ui/jobs": "Jobs",
+    "/ui/failed": "Failed",
+    "/ui/runs": "Crawls",
+    "/ui/add": "Add",
+    "/ui/search": "Search",
+    "/ui/sources": "Sources",
+    "/ui/pipelines": "Pipelines",
+    "/ui/schedules": "Schedules",
+    "/ui/settings": "Settings",
 }
 
 Page = Callable[["Look"], Awaitable[Response]]
@@ -56,13 +68,46 @@ class Look:
     def render(self, template: str, *, status: int = 200, **values: Any) -> Response:
         page = ENVIRONMENT.get_template(template).render(
             viewer=self.viewer,
-            here=self.request.url.path,
+            places=self._places(),
             query=dict(self.query),
-            said=self.request.query_params.get("said", "")[:300],
+            said=self._note(),
             version=__version__,
             **values,
         )
-        return HTMLResponse(page, status, HEADERS)
+        answer = HTMLResponse(page, status, HEADERS)
+        if self._has_note:
+            answer.delete_cookie(NOTE)
+        return answer
+
+    def _places(self) -> list[tuple[str, str, str]]:
+        """Where the navigation leads: path, name, and whether somebody is there ("page") or below
+        it ("true")."""
+        here = self.request.url.path.replace("/ui/documents/", "/ui/sources/")
+        hidden = set()
+        if not self.viewer.may("write"):
+            hidden.add("/ui/add")
+        if not self.viewer.may("admin") or self.viewer.tenant is not None:
+            hidden.add("/ui/settings")
+        return [
+            (path, name, "page" if here == path else "true" if here.startswith(f"{path}/") else "")
+            for path, name in PLACES.items()
+            if path not in hidden
+        ]
+
+    @property
+    def _has_note(self) -> bool:
+        """A page that asks for itself again leaves the note to the one it is for."""
+        return NOTE in self.request.cookies and "x-live" not in self.request.headers
+
+    def _note(self) -> str:
+        if not self._has_note:
+            return ""
+        return self._sessions.read_note(self.viewer, self.request.cookies[NOTE])
+
+    @property
+    def _sessions(self) -> Sessions:
+        sessions: Sessions = self.request.app.state.sessions
+        return sessions
 
     async def form(self, role: Role) -> FormData:
         """What a form sent. Raises Forbidden."""
@@ -74,9 +119,20 @@ class Look:
         return form
 
     def back(self, to: str, said: str = "") -> Response:
-        """Go to a page after something was done."""
-        joint = "&" if "?" in to else "?"
-        return RedirectResponse(f"{to}{joint}{urlencode({'said': said})}" if said else to, 303)
+        """Go to a page after something was done, which says so once."""
+        answer = RedirectResponse(to, 303)
+        if said:
+            note = self._sessions.write_note(self.viewer, said[:300])
+            set_cookie(self.request, answer, NOTE, note, seconds=60)
+        return answer
+
+
+def set_cookie(request: Request, answer: Response, name: str, value: str, *, seconds: int) -> None:
+    """Kept from scripts and from other sites."""
+    is_secure = request.url.scheme == "https"
+    answer.set_cookie(
+        name, value, max_age=seconds, httponly=True, samesite="strict", secure=is_secure
+    )
 
 
 def _are_same(given: str, wanted: str) -> bool:
@@ -92,7 +148,7 @@ def page(show: Page) -> Callable[[Request], Awaitable[Response]]:
         try:
             look = Look(request, await sessions.view(request))
         except NotLoggedIn:
-            return RedirectResponse("/ui/login", 303)
+            return RedirectResponse(_login_path(request), 303)
         except ApiError as error:
             return HTMLResponse(_plain(str(error)), error.status, HEADERS)
         try:
@@ -107,6 +163,15 @@ def page(show: Page) -> Callable[[Request], Awaitable[Response]]:
             return look.render("error.html", status=status, title=title, why=str(error))
 
     return endpoint
+
+
+def _login_path(request: Request) -> str:
+    """With the page that is wanted, which is shown then."""
+    wanted: str = request.scope.get("raw_path", b"/").decode("ascii", "replace")
+    if request.url.query:
+        wanted += f"?{request.url.query}"
+    is_page = request.method == "GET" and wanted not in ("/", "/ui/events")
+    return f"/ui/login?{urlencode({'next': wanted})}" if is_page else "/ui/login"
 
 
 def _plain(text: str) -> str:

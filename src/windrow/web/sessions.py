@@ -20,6 +20,7 @@ from windrow.api.callers import check_is_local
 from windrow.services.keys import Identity, KeyRing, Role, hash_key
 
 COOKIE: Final = "windrow_session"
+NOTE: Final = "windrow_note"  # what the next page says, once
 SECONDS: Final = 12 * 3600
 LOCAL: Final = "local"  # the session of this machine, while there are no keys
 _EVERYTHING: Final = Identity(None, "admin")
@@ -74,6 +75,20 @@ class Sessions:
         if not said or int(until) < time.time() or hashed not in keys:
             raise NotLoggedIn
         return Viewer(keys[hashed], self._token(said))
+
+    def write_note(self, viewer: Viewer, text: str) -> str:
+        """A cookie with what is to be said to this session, and by nobody else."""
+        said = base64.urlsafe_b64encode(text.encode(errors="replace")).decode()
+        return f"{said}.{self._sign_note(viewer, said)}"
+
+    def read_note(self, viewer: Viewer, cookie: str) -> str:
+        """What was written for this session, or nothing."""
+        said, _, signature = cookie.partition(".")
+        is_ours = hmac.compare_digest(signature.encode(), self._sign_note(viewer, said).encode())
+        return base64.urlsafe_b64decode(said).decode() if is_ours else ""
+
+    def _sign_note(self, viewer: Viewer, said: str) -> str:
+        return self._sign(f"note {viewer.token} {said}")
 
     def _token(self, session: str) -> str:
         return self._sign(f"form {session}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from typing import Final
 
@@ -19,10 +20,14 @@ from windrow.queue.queue import Queue
 from windrow.services.pacing import PaceKeeper
 from windrow.settings import Settings
 from windrow.web import admin, jobs, knowledge, live, overview, runs
-from windrow.web.pages import ENVIRONMENT, HEADERS, STATIC, Look, Page, page
+from windrow.web.pages import ENVIRONMENT, HEADERS, STATIC, Look, Page, page, set_cookie
 from windrow.web.sessions import COOKIE, SECONDS, Sessions
 
 logger = logging.getLogger(__name__)
+
+# A path of the dashboard with its query, and never another site: no `//…`, and no backslash or
+# blank, which browsers read as something else.
+_OWN_PAGE: Final = re.compile(r"/(?:ui/[!-\[\]-~]{0,2000})?(?:\?[!-\[\]-~]{0,2000})?")
 
 
 def _get(path: str, show: Page) -> Route:
@@ -34,24 +39,18 @@ def _post(path: str, change: Page) -> Route:
 
 
 async def show_login(request: Request) -> Response:
-    return _login_page("")
+    return _login_page("", request.query_params.get("next", ""))
 
 
 async def log_in(request: Request) -> Response:
     sessions: Sessions = request.app.state.sessions
     form = await request.form()
+    wanted = str(form.get("next", ""))
     cookie = await sessions.begin(str(form.get("key", "")))
     if cookie is None:
-        return _login_page("There is no such key.", status=401)
-    answer = RedirectResponse("/", 303)
-    answer.set_cookie(
-        COOKIE,
-        cookie,
-        max_age=SECONDS,
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
+        return _login_page("There is no such key.", wanted, status=401)
+    answer = RedirectResponse(wanted if _OWN_PAGE.fullmatch(wanted) else "/", 303)
+    set_cookie(request, answer, COOKIE, cookie, seconds=SECONDS)
     return answer
 
 
@@ -62,8 +61,8 @@ async def log_out(look: Look) -> Response:
     return answer
 
 
-def _login_page(why: str, status: int = 200) -> Response:
-    text = ENVIRONMENT.get_template("login.html").render(why=why)
+def _login_page(why: str, wanted: str, status: int = 200) -> Response:
+    text = ENVIRONMENT.get_template("login.html").render(why=why, wanted=wanted)
     return HTMLResponse(text, status, HEADERS)
 
 

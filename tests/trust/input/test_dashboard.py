@@ -179,7 +179,7 @@ async def test_nobody_gets_anywhere_without_a_session_of_ours(site: Site) -> Non
         async with site.client(cookie) as client:
             for name in MATRIX:
                 answer = await site.ask(client, name, "guess")
-                where = answer.headers.get("location")
+                where = answer.headers.get("location", "").partition("?")[0]
                 assert (answer.status_code, where) == (303, "/ui/login"), (name, cookie)
     async with site.client() as client:
         odd = {b"Cookie": f"{COOKIE}=äöü.ß".encode()}
@@ -344,7 +344,7 @@ async def test_what_strangers_wrote_is_shown_as_text_on_every_page(site: Site) -
         assert (await queue.get(job.id)).state in (JobState.FAILED, JobState.COMPLETED)
     await queue.schedule(HOSTILE[0], HOSTILE[5], {"x": HOSTILE[9]}, every=3600, queue=HOSTILE[7])
     client, _ = await site.log_in("boss")
-    paths += ["/ui/sources/hostile", f"/ui/jobs?queue={HOSTILE[5]}", f"/ui/?said={HOSTILE[5]}"]
+    paths += ["/ui/sources/hostile", f"/ui/jobs?queue={HOSTILE[5]}", f"/ui/login?next={HOSTILE[5]}"]
     paths += [f"/ui/jobs?{name}={HOSTILE[5]}" for name in ("said", "text", "error", "tag", "state")]
     async with aclosing(client):
         for path in paths:

@@ -6,6 +6,7 @@ import { morph } from "./morph.js";
 
 const parts = () => [...document.querySelectorAll("[data-live][id]")];
 const away = document.querySelector(".away");
+const ended = document.querySelector(".ended");
 const PAUSE = 1000;
 const RETRY = 3000;
 let asked = false;
@@ -19,6 +20,8 @@ async function refresh() {
   askedAt = performance.now();
   try {
     const answer = await fetch(location.href, { headers: { "X-Live": "1" }, redirect: "manual" });
+    ended.hidden = answer.type !== "opaqueredirect"; // to the page to log in
+    away.hidden = answer.status < 500;
     if (answer.ok) put(new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch { away.hidden = false; }
   setTimeout(() => { asked = false; if (due) { due = false; refresh(); } }, PAUSE);
@@ -36,9 +39,9 @@ function put(page) {
 
 const heard = {
   // What happened in between was told to nobody.
-  open() { if (performance.now() - askedAt > PAUSE) refresh(); away.hidden = true; },
+  open() { if (!away.hidden || performance.now() - askedAt > PAUSE) refresh(); },
   change: refresh,
-  error() { away.hidden = false; },
+  error: refresh, // whose answer says why
 };
 
 const windows = new BroadcastChannel("windrow");
