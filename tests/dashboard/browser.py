@@ -30,12 +30,22 @@ CHECK = """() => {
   if (!document.documentElement.lang) bad.push("no language");
   const light = (rgb) => { const [r, g, b] = rgb.match(/[\\d.]+/g).map(Number).map((v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
   const back = (el) => { for (; el; el = el.parentElement) { const c = getComputedStyle(el).backgroundColor; if (!/^rgba.*, 0\\)$|transparent/.test(c)) return c; } return "rgb(255, 255, 255)"; };
+  const contrast = (el, part) => { const [a, b] = [light(getComputedStyle(el, part).color), light(back(el))].sort((x, y) => y - x); return (a + .05) / (b + .05); };
   for (const el of document.querySelectorAll("main *, header *")) {
     if (!seen(el) || ![...el.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())) continue;
     if (el.closest("svg, .skip, option, datalist")) continue;
-    const [a, b] = [light(getComputedStyle(el).color), light(back(el))].sort((x, y) => y - x);
-    if ((a + .05) / (b + .05) < 4.5) bad.push(`contrast ${((a + .05) / (b + .05)).toFixed(1)}: ${el.outerHTML.slice(0, 80)}`);
+    if (contrast(el) < 4.5) bad.push(`contrast ${contrast(el).toFixed(1)}: ${el.outerHTML.slice(0, 80)}`);
   }
+  for (const el of document.querySelectorAll("[placeholder]")) {
+    const is = contrast(el, "::placeholder");
+    if (seen(el) && is < 4.5) bad.push(`contrast of placeholder ${is.toFixed(1)}: ${el.outerHTML.slice(0, 80)}`);
+  }
+  for (const el of document.querySelectorAll("main .row")) {
+    const above = el.previousElementSibling;
+    if (seen(el) && above && seen(above) && el.getBoundingClientRect().top - above.getBoundingClientRect().bottom < 8) bad.push(`touches what is above: ${el.outerHTML.slice(0, 80)}`);
+  }
+  const heights = [...document.querySelectorAll("form.line input:not([type=hidden], [type=file]), form.line select")].filter(seen).map((el) => Math.round(el.getBoundingClientRect().height));
+  if (new Set(heights).size > 1) bad.push(`fields of different heights: ${heights}`);
   if (document.documentElement.scrollWidth > innerWidth + 1) bad.push(`wider than the screen: ${document.documentElement.scrollWidth}`);
   return [...new Set(bad)].slice(0, 10);
 }"""  # noqa: E501

@@ -13,6 +13,11 @@ from tests.dashboard.browser import Tab, logged_in
 from tests.dashboard.conftest import ADMIN, Shown
 from tests.web.site import SiteServer
 
+IS_IN_VIEW = """(one) => {
+  const { left, right } = one.getBoundingClientRect();
+  return left >= 0 && right <= innerWidth;
+}"""
+
 
 def test_overview_says_how_it_is_and_follows_what_happens(tab: Tab, artifacts: Path) -> None:
     page = tab.go("/")
@@ -142,7 +147,12 @@ def test_it_fits_a_phone_in_the_dark(
     phone = {"viewport": {"width": 390, "height": 800}, "is_mobile": True}
     with logged_in(chrome, server, ADMIN, color_scheme="dark", **phone) as tab:
         for path in ("/", "/ui/jobs", f"/ui/jobs/{shown.page}", "/ui/add", "/ui/settings"):
-            tab.go(path)
+            page = tab.go(path)
             tab.check()
-        tab.page.screenshot(path=artifacts / "phone.png")
+            assert page.locator("header").bounding_box()["height"] < 100
+            assert page.locator("nav a[aria-current]").evaluate(IS_IN_VIEW)
+            name = path.strip("/").replace("/", "-")[:10] or "overview"
+            page.screenshot(path=artifacts / f"phone-{name}.png", full_page=True)
+            rows = page.locator("#list tbody tr").all()
+            assert all(row.bounding_box()["height"] < 160 for row in rows), path
         assert tab.trouble == []

@@ -81,6 +81,14 @@ if (parts().length) {
   setInterval(refresh, 10000);
 }
 
+// On a phone the navigation is a line that may be longer than the screen. Not by `scrollIntoView`: the next Tab would go on
+// from there, past the link to the content.
+const current = document.querySelector("nav [aria-current]");
+if (current) {
+  const line = current.closest("nav");
+  line.scrollLeft = current.offsetLeft - (line.clientWidth - current.offsetWidth) / 2;
+}
+
 // Buttons that cannot be undone ask once more.
 document.addEventListener("submit", (event) => {
   const question = event.submitter?.dataset.ask ?? event.target.dataset.ask;
