@@ -1,6 +1,7 @@
-"""The dashboard's pages on a queue with a million jobs: how long each takes to open.
+"""The dashboard's pages on a queue with a million jobs and 100,000 documents: how long each takes
+to open.
 
-    .venv/bin/python -m bench.pages [--jobs 1000000] [--store sqlite]
+    .venv/bin/python -m bench.pages [--jobs 1000000] [--documents 100000] [--store sqlite]
 
 A server runs as it does for people, without a worker. Each page is asked for a few times; what
 counts is the median, and the CPU time of the server (and of Postgres beside it) says how much of it
@@ -21,6 +22,8 @@ from bench.beds import BEDS
 from bench.usage import cpu_seconds
 from windrow import Done, Fail, NewJob, Queue
 from windrow.pipelines.web.payloads import SCRAPE
+from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written, content_id
+from windrow.queue.ids import new_id
 from windrow.services.web import start_crawl
 
 GOAL_SECONDS = 0.1
@@ -30,6 +33,8 @@ FAILED = 60_000
 COMPLETED = 100_000
 SCHEDULED = 30_000
 CRAWLED = 5_000
+SOURCES = 100
+SMALL = 41  # documents of a small source
 CLAIM = 1000
 ERRORS = 25
 KINDS = ("page", "thumbnail", "invoice", "mail", "index")
@@ -38,18 +43,20 @@ KINDS = ("page", "thumbnail", "invoice", "mail", "index")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.pages", description=__doc__)
     parser.add_argument("--jobs", type=int, default=1_000_000)
+    parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--store", action="append", choices=["sqlite", "postgres"])
     given = parser.parse_args()
     for name in given.store or ["sqlite", "postgres"]:
         with BEDS[name]() as bed, bed.fresh() as url, tempfile.TemporaryDirectory() as folder:
-            asyncio.run(run(Path(folder), name, url, given.jobs))
+            asyncio.run(run(Path(folder), name, url, given.jobs, given.documents))
 
 
-async def run(folder: Path, name: str, url: str, jobs: int) -> None:
+async def run(folder: Path, name: str, url: str, jobs: int, documents: int) -> None:
     job, crawl = await fill(url, jobs)
-    print(f"{name}, {jobs} jobs")
+    small, large = await put_documents(url, documents)
+    print(f"{name}, {jobs} jobs, {documents} documents")
     async with serve(folder, url, "--no-worker") as (api, _):
-        for page in pages(job, crawl):
+        for page in pages(job, crawl, small, large):
             median, longest, used = await open_page(api, page)
             judged = "" if median < GOAL_SECONDS else "  (goal: 100 ms)"
             print(
@@ -58,7 +65,7 @@ async def run(folder: Path, name: str, url: str, jobs: int) -> None:
             )
 
 
-def pages(job: str, crawl: str) -> list[str]:
+def pages(job: str, crawl: str, small: str, large: str) -> list[str]:
     return [
         "/",
         "/ui/jobs",
@@ -77,6 +84,8 @@ def pages(job: str, crawl: str) -> list[str]:
         "/ui/runs",
         f"/ui/runs/{crawl}",
         "/ui/sources",
+        f"/ui/sources/{small}",
+        f"/ui/sources/{large}",
         "/ui/pipelines",
         "/ui/schedules",
         "/ui/settings",
@@ -125,6 +134,36 @@ async def begin_crawl(queue: Queue) -> str:
             ]
         )
     return crawl
+
+
+async def put_documents(url: str, count: int) -> tuple[str, str]:
+    """Small sources and one with all the rest; the ids of a small one and of the large one."""
+    large, *others = [f"source-{n:03}" for n in range(SOURCES)]
+    sources = [SourceRow(None, id, "docs", "site", place(id)) for id in (large, *others)]
+    places = [other for other in others for _ in range(SMALL)]
+    places += [large] * (count - len(places))
+    async with Queue.open(url) as queue:
+        await queue.store.put_sources(sources)
+        for start in range(0, count, CHUNK):
+            await put(queue, places[start : start + CHUNK], start)
+    return others[0], large
+
+
+async def put(queue: Queue, places: list[str], start: int) -> None:
+    documents, contents = [], []
+    for number, source in enumerate(places, start):
+        id = new_id()
+        text = ContentRow(content_id(id, "1"), None, "docs", "Hay is dried in windrows. " * 50)
+        uri = f"{place(source)}page-{number}"
+        row = DocumentRow(id, None, "docs", source, uri, pending=text.id, size=len(text.text))
+        documents.append(row)
+        contents.append(text)
+    await queue.store.put_documents(documents, contents)
+    await queue.store.switch_contents([Written(one.id, 3, "docs") for one in contents])
+
+
+def place(source: str) -> str:
+    return f"https://{source}.example.org/"
 
 
 async def enqueue(queue: Queue, count: int, *, delay: float = 0.0) -> None:

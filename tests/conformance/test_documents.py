@@ -280,6 +280,26 @@ async def test_sources_are_described_noted_listed_and_removed_with_their_documen
     assert [one.tenant for one in await store.list_sources()] == ["globex"]
 
 
+async def test_one_source_is_counted_by_itself_and_no_further_than_asked(store: Store) -> None:
+    rows = [document(uri, uri, size=10) for uri in ("a", "b", "c")]
+    await put(store, *rows, document("d", source="s2"), document("a", tenant="globex"))
+    await store.switch_contents([Written(rows[0][1].id, 4, "docs"), Written(rows[1][1].id, 2, "d")])
+
+    counted = await store.count_source("acme", "docs", "s1")
+    assert (counted.documents, counted.searchable, counted.pending) == (3, 2, 1)
+    assert (counted.size, counted.chunks, counted.skipped) == (30, 6, 0)
+    assert [counted, await store.count_source("acme", "docs", "s2")] == (
+        await store.count_documents("acme")
+    )
+
+    first = await store.count_source("acme", "docs", "s1", most=1)
+    assert (first.documents, first.searchable, first.chunks) == (1, 1, 4), "by address"
+    without = await store.count_source("acme", "docs", "s1", with_chunks=False)
+    assert without == replace(counted, chunks=0)
+    none = await store.count_source("acme", "docs", "s3")
+    assert (none.documents, none.size, none.chunks) == (0, 0, 0)
+
+
 async def test_deleting_a_tenant_takes_what_is_theirs_and_nothing_else(store: Store) -> None:
     await store.put_sources([SourceRow(tenant, "s1", "docs", "note", "n") for tenant in ("a", "b")])
     for tenant in ("a", "b"):

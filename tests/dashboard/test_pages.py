@@ -14,7 +14,9 @@ from tests.api.server import Server
 from tests.dashboard.conftest import ADMIN, BROKEN, READER, TENANT, Shown
 from windrow import Queue
 from windrow.queue.calls import CallRow
+from windrow.queue.documents import DocumentRow, SourceRow
 from windrow.queue.ids import new_id
+from windrow.web import knowledge
 from windrow.web.markdown import render_markdown
 from windrow.web.site import ROUTES
 
@@ -236,3 +238,33 @@ def test_pages_do_not_read_more_when_there_are_more_jobs(admin: httpx.Client) ->
     assert admin.get("/ui/jobs", params={"state": "no such"}).status_code == 400
     assert admin.get("/ui/jobs/nonsense").status_code in (400, 404)
     assert admin.get("/ui/runs/00000000-0000-0000-0000-000000000000").status_code == 404
+
+
+def test_sources_are_shown_page_by_page_and_large_ones_counted_in_part(
+    server: Server, admin: httpx.Client
+) -> None:
+    async def fill() -> None:
+        large, *others = [
+            SourceRow("hay", f"barn-{n:03}", "docs", "site", f"https://barn-{n:03}.example/")
+            for n in range(knowledge.PAGE + 1)
+        ]
+        documents = [
+            DocumentRow(new_id(), "hay", "docs", source.id, f"{source.uri}{number}", size=1)
+            for source, count in ((large, knowledge.MOST_COUNTED + 1), (others[0], 3))
+            for number in range(count)
+        ]
+        async with Queue.open(server.database) as queue:
+            await queue.store.put_sources([large, *others])
+            await queue.store.put_documents(documents)
+
+    asyncio.run(fill())
+    first = admin.get("/ui/sources?after_tenant=hay").text
+    assert '<td class="n">1 000+</td>' in first
+    assert '<td class="n">3</td>' in first
+    assert "barn-100" not in first
+    more = re.search(r'href="([^"]+)" rel="next"', first)
+    assert more is not None
+    second = admin.get(more[1].replace("&amp;", "&")).text
+    assert "barn-100" in second
+    assert "barn-099" not in second
+    assert "1 001, of which 0 cannot be found yet" in admin.get("/ui/sources/barn-000").text

@@ -653,7 +653,20 @@ class DocumentStore(Protocol):
     async def count_documents(
         self, tenant: str | None = None, collection: str | None = None
     ) -> list[SourceCounts]:
-        """How much there is in each source that has documents."""
+        """How much there is in each source that has documents; reads all of them."""
+        ...
+
+    async def count_source(
+        self,
+        tenant: str | None,
+        collection: str,
+        source: str,
+        *,
+        most: int | None = None,
+        with_chunks: bool = True,
+    ) -> SourceCounts:
+        """How much there is in one source, of the first `most` documents by address if that is
+        given. Chunks are the dearest to count; without them they are told as 0."""
         ...
 
     async def find_at(

@@ -74,6 +74,7 @@ class SourceInfo:
     source: Source
     counts: SourceCounts | None
     jobs: int = 0  # that have not ended, a thousand at the most
+    most: int | None = None  # documents that were counted at the most
 
     @property
     def documents(self) -> int:
@@ -83,6 +84,11 @@ class SourceInfo:
     def pending(self) -> int:
         """Documents whose newest content cannot be found yet."""
         return self.counts.pending if self.counts else 0
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there may be more documents than were counted."""
+        return self.most is not None and self.documents >= self.most
 
 
 async def add(
@@ -138,44 +144,53 @@ async def add_text(
 async def list_sources(
     queue: Queue, *, tenant: str | None = None, collection: str | None = None
 ) -> list[SourceInfo]:
-    """All of them, by tenant and id; of one tenant, or of all."""
-    counts = await _counts(queue, tenant)
-    found: list[Source] = []
-    after = ("", "")
-    while page := await queue.store.list_sources(tenant, collection, after=after, limit=PAGE):
-        found += page
-        after = (page[-1].tenant or "", page[-1].id)
+    """All of them, by tenant and id; of one tenant, or of all. Every document is counted."""
+    counted = await queue.store.count_documents(tenant, collection)
+    counts = {(one.tenant, one.source): one for one in counted}
+    found = await _read_sources(queue, tenant, collection)
     return [SourceInfo(one, counts.get((one.tenant, one.id))) for one in found]
+
+
+async def list_page(
+    queue: Queue, *, tenant: str | None, after: tuple[str, str], limit: int, most: int
+) -> list[SourceInfo]:
+    """A page of them, by tenant and id. Of each `most` documents are counted, without their chunks:
+    it takes no longer when there are a million."""
+    page = await queue.store.list_sources(tenant, after=after, limit=limit)
+    return [
+        SourceInfo(one, await _count(queue, one, most=most, with_chunks=False), most=most)
+        for one in page
+    ]
 
 
 async def find_source(queue: Queue, named: str, *, tenant: str | None = None) -> SourceInfo:
     """One source, by its id or the beginning of that, its address, or its title. Raises
     SourceNotFound."""
     by_path = to_text(await asyncio.to_thread(os.path.abspath, named))
-    everything = await list_sources(queue, tenant=tenant)
+    everything = await _read_sources(queue, tenant)
     for is_it in (
         lambda one: one.id == named,
         lambda one: one.uri in (named, by_path),
         lambda one: one.title == named,
         lambda one: len(named) >= 4 and one.id.startswith(named),
     ):
-        found = [info for info in everything if is_it(info.source)]
+        found = [one for one in everything if is_it(one)]
         if len(found) == 1:
-            return await _with_jobs(queue, found[0])
+            return await _describe(queue, found[0])
         if found:
-            ids = ", ".join(info.source.id for info in found)
+            ids = ", ".join(one.id for one in found)
             raise SourceNotFound(named, f"it is several: {ids}")
     raise SourceNotFound(named)
 
 
-async def get_info(queue: Queue, tenant: str | None, id: str) -> SourceInfo:
-    """How far a source is. Raises SourceNotFound."""
+async def get_info(
+    queue: Queue, tenant: str | None, id: str, *, most: int | None = None
+) -> SourceInfo:
+    """How far a source is; of its documents `most` are counted, or all. Raises SourceNotFound."""
     found = await queue.store.get_sources(tenant or "", [id])
     if not found:
         raise SourceNotFound(id)
-    counts = await _counts(queue, tenant or "")
-    info = SourceInfo(found[0], counts.get((found[0].tenant, id)))
-    return await _with_jobs(queue, info)
+    return await _describe(queue, found[0], most=most)
 
 
 async def refresh_source(queue: Queue, source: SourceRow) -> str:
@@ -220,9 +235,9 @@ async def remove_source(queue: Queue, source: SourceRow) -> int:
             continue  # it ends by itself, and soon
         with suppress(IllegalTransition, JobNotFound):
             await queue.cancel(job.id, reason="its source is removed")
-    counts = (await _counts(queue, source.tenant or "")).get((source.tenant, source.id))
+    counts = await _count(queue, source, with_chunks=False)
     await queue.store.delete_sources(source.tenant, [source.id])
-    return counts.documents if counts else 0
+    return counts.documents
 
 
 async def plan_refresh(queue: Queue, source: SourceRow) -> None:
@@ -265,17 +280,37 @@ def _schedule_name(source: SourceRow) -> str:
     return f"refresh:{source.tenant or ''}:{source.id}"
 
 
-async def _counts(queue: Queue, tenant: str | None) -> dict[tuple[str | None, str], SourceCounts]:
-    return {(one.tenant, one.source): one for one in await queue.store.count_documents(tenant)}
+async def _read_sources(
+    queue: Queue, tenant: str | None, collection: str | None = None
+) -> list[Source]:
+    found: list[Source] = []
+    after = ("", "")
+    while page := await queue.store.list_sources(tenant, collection, after=after, limit=PAGE):
+        found += page
+        after = (page[-1].tenant or "", page[-1].id)
+    return found
 
 
-async def _with_jobs(queue: Queue, info: SourceInfo) -> SourceInfo:
+async def _describe(queue: Queue, source: Source, *, most: int | None = None) -> SourceInfo:
+    counts = await _count(queue, source, most=most)
+    return SourceInfo(source, counts, await _count_jobs(queue, source), most)
+
+
+async def _count(
+    queue: Queue, source: SourceRow, *, most: int | None = None, with_chunks: bool = True
+) -> SourceCounts:
+    return await queue.store.count_source(
+        source.tenant, source.collection, source.id, most=most, with_chunks=with_chunks
+    )
+
+
+async def _count_jobs(queue: Queue, source: Source) -> int:
     count = 0
-    async for _ in iterate_jobs(queue, info.source.tenant, info.source.id):
+    async for _ in iterate_jobs(queue, source.tenant, source.id):
         count += 1
         if count == PAGE:
             break
-    return replace(info, jobs=count)
+    return count
 
 
 def _site(url: str, options: AddOptions) -> SourceRow:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from windrow.errors import InvalidOptions, InvalidSearch, SearchError
 from windrow.index.home import MODES
+from windrow.queue.documents import Source
 from windrow.search.request import Found, SearchAnswer, SearchRequest
 from windrow.services import knowledge
 from windrow.services.browsing import own_source
@@ -22,6 +23,9 @@ from windrow.web.markdown import render_markdown
 from windrow.web.pages import Look
 
 MOST_DOCUMENTS: Final = 100
+PAGE: Final = 100  # sources
+MOST_COUNTED: Final = 1_000  # documents of each source in the list
+MOST_MEASURED: Final = 10_000  # documents of one source on its own page
 LONGEST_TEXT: Final = 50_000
 _MARKDOWN: Final = frozenset({"", "markdown", "html", "pdf", "office", "notebook"})
 _LINK: Final = re.compile(r"!?\[([^\]\n]{0,500})\]\([^)\s]{0,2000}\)")
@@ -163,14 +167,25 @@ def _words(one: Found) -> list[str]:
 
 
 async def show_sources(look: Look) -> Response:
-    return look.render(
-        "sources.html", sources=await knowledge.list_sources(look.queue, tenant=look.viewer.tenant)
+    tenant, query = look.viewer.tenant, look.query
+    found = await knowledge.list_page(
+        look.queue,
+        tenant=tenant,
+        after=(query.get("after_tenant", tenant or ""), query.get("after", "")),
+        limit=PAGE,
+        most=MOST_COUNTED,
     )
+    more = _behind(found[-1].source) if len(found) == PAGE else None
+    return look.render("sources.html", sources=found, more=more)
+
+
+def _behind(source: Source) -> dict[str, str]:
+    return {"after": source.id, "after_tenant": source.tenant or ""}
 
 
 async def show_source(look: Look) -> Response:
     source = await own_source(look.queue, look.request.path_params["id"], look.viewer.tenant)
-    info = await knowledge.get_info(look.queue, source.tenant, source.id)
+    info = await knowledge.get_info(look.queue, source.tenant, source.id, most=MOST_MEASURED)
     documents = await look.queue.store.list_documents(
         source.tenant, source.collection, source.id, limit=MOST_DOCUMENTS
     )

@@ -171,6 +171,25 @@ class Documenting(Verbs):
         found = await self._run("count_documents", tenant=tenant, collection=collection)
         return [SourceCounts(**{**row, "tenant": row["tenant"] or None}) for row in found]
 
+    async def count_source(
+        self,
+        tenant: str | None,
+        collection: str,
+        source: str,
+        *,
+        most: int | None = None,
+        with_chunks: bool = True,
+    ) -> SourceCounts:
+        [row] = await self._run(
+            "count_source",
+            tenant=tenant_text(tenant),
+            collection=collection,
+            source=source,
+            most=most,
+            with_chunks=with_chunks,
+        )
+        return SourceCounts(tenant, collection, source, **row)
+
     async def find_at(
         self, uri: str, tenant: str | None = None, *, limit: int = 100
     ) -> list[DocumentInfo]:

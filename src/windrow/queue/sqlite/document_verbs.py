@@ -140,6 +140,21 @@ class DocumentVerbs(ABC):
     ) -> list[SourceCounts]:
         return await self._read(lambda work: documenting.count_documents(work, tenant, collection))
 
+    async def count_source(
+        self,
+        tenant: str | None,
+        collection: str,
+        source: str,
+        *,
+        most: int | None = None,
+        with_chunks: bool = True,
+    ) -> SourceCounts:
+        return await self._read(
+            lambda work: documenting.count_source(
+                work, tenant, collection, source, most, with_chunks
+            )
+        )
+
     async def find_at(
         self, uri: str, tenant: str | None = None, *, limit: int = 100
     ) -> list[DocumentInfo]:

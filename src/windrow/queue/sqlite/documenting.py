@@ -147,6 +147,14 @@ def count_documents(work: Work, tenant: str | None, collection: str | None) -> l
     return [SourceCounts(**{**row, "tenant": row["tenant"] or None}) for row in found]
 
 
+def count_source(
+    work: Work, tenant: str | None, collection: str, source: str, most: int | None, chunks: bool
+) -> SourceCounts:
+    place = {"tenant": tenant_text(tenant), "collection": collection, "source": source}
+    [row] = _rows(work, "count_source", {**place, "most": most, "with_chunks": chunks})
+    return SourceCounts(tenant, collection, source, **row)
+
+
 def find_at(work: Work, uri: str, tenant: str | None, limit: int) -> list[DocumentInfo]:
     return _documents(work, "find_at", {"uri": uri, "tenant": tenant, "limit": limit})
 

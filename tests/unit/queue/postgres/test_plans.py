@@ -299,6 +299,22 @@ def test_groups_are_listed_by_an_index_in_its_order(
     assert not {"Sort", "Seq Scan"} & {node["Node Type"] for node in found}
 
 
+@pytest.mark.parametrize("mode", ["force_generic_plan", "force_custom_plan"])
+def test_one_source_is_counted_without_a_look_at_others(connection: Any, mode: str) -> None:
+    place = {"tenant": "", "collection": "docs", "source": "s1"}
+    with connection.transaction(force_rollback=True):
+        connection.execute(f"SET LOCAL plan_cache_mode = {mode}")
+        values = place | {"most": 1000, "with_chunks": True}
+        found = plan(connection, "count_source", values)
+        values = place | {"most": 1000, "with_chunks": False}
+        without = plan(connection, "count_source", values) if "custom" in mode else []
+
+    used = {node.get("Index Name") for node in found} - {None}
+    assert used == {"document_by_place", "content_pkey"}
+    assert not {"Sort", "Seq Scan"} & {node["Node Type"] for node in found}
+    assert "content_pkey" not in {node.get("Index Name") for node in without}
+
+
 def test_limits_are_listed_without_a_look_at_held_jobs(connection: Any) -> None:
     values = {"counts_held": False, "now": None}
     with connection.transaction(force_rollback=True):

@@ -70,6 +70,15 @@ def test_oldest_ready_job_is_found_by_stepping_through_the_index(
     assert "windrow_job_live_ready (queue=? AND priority=?)" in steps
 
 
+def test_one_source_is_counted_without_a_look_at_others(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("count_source"))
+
+    assert "windrow_document_by_place (tenant=? AND collection=? AND source=?)" in steps
+    assert "SCAN document" not in steps
+    assert "SCAN content" not in steps
+    assert "TEMP B-TREE" not in steps
+
+
 def test_ready_kinds_are_read_from_the_front_of_the_index(database: sqlite3.Connection) -> None:
     steps = plan(database, statement("list_ready_kinds"))
 
