@@ -6,13 +6,17 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from tests.cli.test_kindness import wait_until
 
 DEMO = (sys.executable, "-m", "windrow", "demo")
 
@@ -39,6 +43,31 @@ def test_the_demo_crawls_reads_searches_and_survives_a_killed_worker(
     assert seen["killed"]["after"] == {"completed": 24}
     assert seen["killed"]["crashes"] == seen["killed"]["before"]["active"]
     assert [*tmp_path.iterdir()] == []  # it leaves nothing behind
+
+
+def test_ctrl_c_in_the_middle_of_the_crawl_ends_the_demo(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    with subprocess.Popen(DEMO, env=environment, stdout=-1, stderr=-1, text=True) as demo:
+        for line in demo.stdout or ():
+            if line.startswith("2. Crawl"):
+                break
+        wait_until(lambda: has_work(tmp_path), demo)
+        demo.send_signal(signal.SIGINT)
+        rest, said = demo.communicate(timeout=30)
+
+    assert demo.returncode == 130, said
+    assert "3. " not in rest
+    assert "Traceback" not in said
+    assert [*tmp_path.iterdir()] == []
+
+
+def has_work(folder: Path) -> bool:
+    """Whether the demo in this folder has jobs: from then on it waits for them."""
+    [database] = folder.glob("windrow-demo-*/windrow.db")
+    with closing(sqlite3.connect(database)) as connection:
+        [(count,)] = connection.execute("SELECT count(*) FROM windrow_job_live")
+    return bool(count)
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from windrow.services.knowledge_runs import AddRun
 
 SNIPPET = 150
+INTERRUPTED = 130
 
 
 def demo(
@@ -49,18 +50,22 @@ def demo(
 
 async def _show(folder: Path, database: str | None, port: int, keep: bool, as_json: bool) -> None:
     # Not at the top: other commands start without them.
+    from windrow.services.attending import Interrupted
     from windrow.services.demo.tour import tour
 
     with StatusLine(is_shown=not as_json and sys.stderr.isatty()) as line:
         audience = Spectator(line, is_silent=as_json)
-        async with tour(folder, database, port, audience) as seen:
-            line.show("")
-            if as_json:
-                print_json(_fields(seen))
-            else:
-                _tell_the_end(seen, keep)
-            if keep:
-                await _until_interrupted(line)
+        try:
+            async with tour(folder, database, port, audience) as seen:
+                line.show("")
+                if as_json:
+                    print_json(_fields(seen))
+                else:
+                    _tell_the_end(seen, keep)
+                if keep:
+                    await _until_interrupted(line)
+        except Interrupted:
+            raise typer.Exit(INTERRUPTED) from None
     if seen.killed is not None and seen.killed.lost:
         raise typer.Exit(FAILED)
 

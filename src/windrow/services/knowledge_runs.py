@@ -85,9 +85,11 @@ async def _see_through(
     is_interrupted = False
     try:
         while waits:
+            # Before the counts: what a job has put is in those that are read after its end.
+            has_ended = await _has_ended(queue, added)
             info = await get_info(queue, source.tenant, source.id)
             show(info)
-            if await _is_done(queue, added, info):
+            if has_ended and await _is_found(queue, info):
                 break
             await attendance.pause()
     except Interrupted:
@@ -97,11 +99,13 @@ async def _see_through(
     return AddRun(info, await queue.get(added.job_id), is_interrupted, lost)
 
 
-async def _is_done(queue: Queue, added: Added, info: SourceInfo) -> bool:
-    """Whether all is in the index that it takes, or nobody is there to put it in."""
+async def _has_ended(queue: Queue, added: Added) -> bool:
     job = await queue.get(added.job_id)
-    if not job.is_finished or not await is_settled(queue, added.source.tenant, added.source.id):
-        return False
+    return job.is_finished and await is_settled(queue, added.source.tenant, added.source.id)
+
+
+async def _is_found(queue: Queue, info: SourceInfo) -> bool:
+    """Whether all is in the index that it takes, or nobody is there to put it in."""
     if not info.pending:
         return True
     if not any(one.takes(*TAKEN["index"]) for one in await queue.workers()):

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from windrow.queue.job import Job, JobState, NewJob
 from windrow.queue.queue import Queue
 from windrow.search.request import Found, SearchRequest
+from windrow.services.attending import Interrupted
 from windrow.services.demo.jobs import BALE, MODULE, QUEUE
 from windrow.services.demo.stack import HANDBOOK, DemoFailed, Stack, serving_site
 from windrow.services.jobs import open_queue
@@ -86,7 +87,8 @@ class Audience(Protocol):
 async def tour(
     folder: Path, database: str | None, port: int, audience: Audience
 ) -> AsyncIterator[Seen]:
-    """Show everything once, then leave the server running until the block ends."""
+    """Show everything once, then leave the server running until the block ends. Raises
+    Interrupted."""
     with serving_site() as site:
         settings = Settings(
             database_url=database or f"sqlite:///{folder / 'windrow.db'}",
@@ -119,6 +121,8 @@ async def _add_everything(
         done = await run_add(
             settings, what, options, lambda info: audience.progress(progress_of(info)), text=text
         )
+        if done.is_interrupted:
+            raise Interrupted
         if (why := why_failed(done)) is not None:
             raise DemoFailed(f"{what}: {why}")
         seen.sources.append(done.info)
