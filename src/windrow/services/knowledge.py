@@ -35,6 +35,8 @@ from windrow.pipelines.web.payloads import CRAWL, SCRAPE, BudgetPayload
 from windrow.queue.documents import Source, SourceCounts, SourceKind, SourceRow
 from windrow.queue.job import LIVE, Job, JobState, Priority
 from windrow.queue.queue import Queue
+from windrow.services.listing import Page, list_page
+from windrow.services.tenant_queue import TenantQueue
 
 COLLECTION: Final = "default"
 LIBRARY: Final = "library:"
@@ -75,6 +77,7 @@ class SourceInfo:
     counts: SourceCounts | None
     jobs: int = 0  # that have not ended, a thousand at the most
     most: int | None = None  # documents that were counted at the most
+    has_more_jobs: bool = False  # older ones were not looked at
 
     @property
     def documents(self) -> int:
@@ -151,7 +154,7 @@ async def list_sources(
     return [SourceInfo(one, counts.get((one.tenant, one.id))) for one in found]
 
 
-async def list_page(
+async def list_some(
     queue: Queue, *, tenant: str | None, after: tuple[str, str], limit: int, most: int
 ) -> list[SourceInfo]:
     """A page of them, by tenant and id. Of each `most` documents are counted, without their chunks:
@@ -186,7 +189,8 @@ async def find_source(queue: Queue, named: str, *, tenant: str | None = None) ->
 async def get_info(
     queue: Queue, tenant: str | None, id: str, *, most: int | None = None
 ) -> SourceInfo:
-    """How far a source is; of its documents `most` are counted, or all. Raises SourceNotFound."""
+    """How far a source is. With `most`, for somebody who will not wait: so many of its documents
+    are counted, and the jobs that are found in a moment. Raises SourceNotFound."""
     found = await queue.store.get_sources(tenant or "", [id])
     if not found:
         raise SourceNotFound(id)
@@ -293,7 +297,11 @@ async def _read_sources(
 
 async def _describe(queue: Queue, source: Source, *, most: int | None = None) -> SourceInfo:
     counts = await _count(queue, source, most=most)
-    return SourceInfo(source, counts, await _count_jobs(queue, source), most)
+    if most is None:
+        return SourceInfo(source, counts, await _count_jobs(queue, source))
+    page = await _find_jobs(queue, source)
+    jobs = [job for job in page.jobs if job.tenant == source.tenant]
+    return SourceInfo(source, counts, len(jobs), most, page.after is not None)
 
 
 async def _count(
@@ -302,6 +310,12 @@ async def _count(
     return await queue.store.count_source(
         source.tenant, source.collection, source.id, most=most, with_chunks=with_chunks
     )
+
+
+async def _find_jobs(queue: Queue, source: Source) -> Page:
+    """No index finds jobs by a tag: among many others the newest are looked through."""
+    wanted = {"tag": f"source:{source.id}", "state": [*LIVE]}
+    return await list_page(TenantQueue(queue, source.tenant), wanted, after=None, limit=PAGE)
 
 
 async def _count_jobs(queue: Queue, source: Source) -> int:

@@ -4,7 +4,7 @@ moment, says how far it came, and goes on from there when asked to."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,8 +32,7 @@ async def list_page(
     if not _is_walked(wanted):
         found = await jobs.list(**wanted, after=after, limit=limit)
         return Page(found, found[-1].id if len(found) == limit else None)
-    store, state = jobs.queue.store, wanted.get("state")
-    is_finished = None if state is None else state in FINAL
+    store, is_finished = jobs.queue.store, _is_finished(wanted.get("state"))
     found = []
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -46,6 +45,14 @@ async def list_page(
         after = since
         if time.monotonic() > until:
             return Page(found, after, is_cut_short=True)
+
+
+def _is_finished(state: JobState | Collection[JobState] | None) -> bool | None:
+    """Whether only jobs that have ended are wanted, or only others; None: both."""
+    if state is None:
+        return None
+    ends = {one in FINAL for one in ([state] if isinstance(state, str) else state)}
+    return ends.pop() if len(ends) == 1 else None
 
 
 def _is_walked(wanted: Mapping[str, Any]) -> bool:

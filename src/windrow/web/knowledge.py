@@ -168,7 +168,7 @@ def _words(one: Found) -> list[str]:
 
 async def show_sources(look: Look) -> Response:
     tenant, query = look.viewer.tenant, look.query
-    found = await knowledge.list_page(
+    found = await knowledge.list_some(
         look.queue,
         tenant=tenant,
         after=(query.get("after_tenant", tenant or ""), query.get("after", "")),

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from windrow.queue.job import NewJob
+from windrow.queue.documents import SourceRow
+from windrow.queue.job import FINAL, LIVE, NewJob
 from windrow.queue.queue import Queue
 from windrow.services import listing
-from windrow.services.listing import list_page
+from windrow.services.knowledge import get_info
+from windrow.services.listing import Page, list_page
 from windrow.services.tenant_queue import TenantQueue
 
 
@@ -60,3 +62,27 @@ async def test_what_an_index_serves_is_read_at_once(jobs: TenantQueue) -> None:
     assert page.after is None
     failed = await list_page(jobs, {"state": "failed"}, after=None, limit=50)
     assert failed == listing.Page([], None)
+
+
+async def test_jobs_of_several_states_are_looked_for_among_those_that_can_be_in_one(
+    jobs: TenantQueue,
+) -> None:
+    page = await list_page(jobs, {"kind": "rare", "state": [*LIVE]}, after=None, limit=50)
+    assert len(page.jobs) == 4
+    assert await list_page(jobs, {"kind": "rare", "state": [*FINAL]}, after=None, limit=50) == (
+        Page([], None)
+    )
+
+
+async def test_jobs_of_a_source_are_looked_for_no_longer_than_a_moment(
+    jobs: TenantQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await jobs.queue.store.put_sources([SourceRow(None, "s1", "docs", "note", "note:1")])
+    await jobs.queue.enqueue_many([NewJob("usual", tags=["source:s1"]) for _ in range(2)])
+    monkeypatch.setattr(listing, "WINDOW", 7)
+    monkeypatch.setattr(listing, "PATIENCE_SECONDS", -1.0)
+
+    looked = await get_info(jobs.queue, None, "s1", most=10)
+    assert (looked.jobs, looked.has_more_jobs) == (2, True)
+    waited = await get_info(jobs.queue, None, "s1")
+    assert (waited.jobs, waited.has_more_jobs) == (2, False)
