@@ -134,6 +134,16 @@ def test_queue_that_nobody_keeps_up_with(doctor: Callable[..., Findings], queue:
     assert "120 minutes" in told(doctor(), "a job in queue default has been ready")["what"]
 
 
+def test_queue_whose_jobs_nobody_takes_is_not_told_to_need_more_workers(
+    doctor: Callable[..., Findings], queue: SyncQueue
+) -> None:
+    old = datetime.now(UTC) - timedelta(hours=2)
+    queue.enqueue("transcode", run_at=old)
+    register(queue, kinds=["scrape"])
+    [one] = doctor()
+    assert one["what"].startswith("nobody takes")
+
+
 def test_tables_that_do_not_fit(
     doctor: Callable[..., Findings], store_name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

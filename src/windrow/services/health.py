@@ -13,6 +13,7 @@ from windrow.errors import SchemaOutdated, SchemaTooNew, WindrowError
 from windrow.queue.job import JobState
 from windrow.queue.notifying import POLLING
 from windrow.queue.queue import Queue
+from windrow.queue.records import ReadyKind
 from windrow.queue.store import open_store
 from windrow.services.examining import PATIENCE_SECONDS, Examination, examine
 from windrow.settings import Settings
@@ -100,9 +101,7 @@ def check_workers(seen: Examination) -> Iterator[Finding]:
 
 def check_kinds(seen: Examination) -> Iterator[Finding]:
     """Jobs at the front of a queue that no living worker takes."""
-    for one in seen.ready_kinds:
-        if not seen.workers or any(worker.takes(one.queue, one.kind) for worker in seen.workers):
-            continue
+    for one in _untaken(seen):
         looking = [w for w in seen.workers if w.queues is None or one.queue in w.queues]
         cause = (
             f"{_many(len(looking), 'worker looks', 'workers look')} at the queue, "
@@ -117,6 +116,16 @@ def check_kinds(seen: Examination) -> Iterator[Finding]:
             f"as {one.example}",
             f"start a worker for the queue {one.queue} that has a handler for {one.kind}",
         )
+
+
+def _untaken(seen: Examination) -> list[ReadyKind]:
+    if not seen.workers:
+        return []
+    return [
+        one
+        for one in seen.ready_kinds
+        if not any(worker.takes(one.queue, one.kind) for worker in seen.workers)
+    ]
 
 
 def check_paused_queues(seen: Examination) -> Iterator[Finding]:
@@ -178,9 +187,12 @@ def check_leases(seen: Examination) -> Iterator[Finding]:
 
 
 def check_oldest(seen: Examination) -> Iterator[Finding]:
-    """Queues whose workers do not keep up."""
+    """Queues whose workers do not keep up. More of them help no job that none of them takes."""
+    explained = {one.queue for one in _untaken(seen)}
     for info in seen.queues:
-        if info.oldest_ready_at is None or info.is_paused or not seen.workers:
+        if info.oldest_ready_at is None or not seen.workers:
+            continue
+        if info.is_paused or info.name in explained:
             continue
         waited = (seen.vitals.now - info.oldest_ready_at).total_seconds()
         if waited > MOST_READY_SECONDS:
