@@ -69,7 +69,10 @@ def test_all_is_well(windrow: Windrow, doctor: Callable[..., Findings], queue: S
 def test_no_worker_is_alive(doctor: Callable[..., Findings], queue: SyncQueue) -> None:
     queue.enqueue("work")
     one = told(doctor(), "no worker is alive")
-    assert (one["level"], one["fix"]) == ("error", "start a worker on this database")
+    assert (one["level"], one["fix"]) == (
+        "error",
+        "start a worker on this database: `windrow worker`",
+    )
     queue.claim()
     queue.enqueue("work")
     assert told(doctor(), "no worker is alive")["level"] == "warning"
@@ -78,12 +81,12 @@ def test_no_worker_is_alive(doctor: Callable[..., Findings], queue: SyncQueue) -
 def test_kind_that_no_worker_takes(doctor: Callable[..., Findings], queue: SyncQueue) -> None:
     job = queue.enqueue("transcode", queue="video")
     register(queue, queues=("video",), kinds=("thumbnail",))
-    one = told(doctor(), "nobody takes transcode in queue video")
-    assert "1 worker looks at the queue, and none has a handler for transcode" in one["cause"]
+    one = told(doctor(), "nobody takes `transcode` in queue `video`")
+    assert "1 worker looks at the queue, and none has a handler for `transcode`" in one["cause"]
     assert job.id in one["cause"]
     queue.enqueue("thumbnail", queue="other")
-    one = told(doctor(), "nobody takes thumbnail in queue other")
-    assert "no worker looks at the queue other" in one["cause"]
+    one = told(doctor(), "nobody takes `thumbnail` in queue `other`")
+    assert "no worker looks at the queue `other`" in one["cause"]
 
 
 def test_paused_queue_and_group(doctor: Callable[..., Findings], queue: SyncQueue) -> None:
@@ -94,8 +97,8 @@ def test_paused_queue_and_group(doctor: Callable[..., Findings], queue: SyncQueu
     queue.pause("empty")
     queue.pause_group(group.id)
     found = doctor()
-    assert told(found, "queue web is paused")["fix"] == "resume the queue web"
-    assert told(found, "queue empty is paused")["level"] == "note"
+    assert told(found, "queue `web` is paused")["fix"] == ("resume it: `windrow queues resume web`")
+    assert told(found, "queue `empty` is paused")["level"] == "note"
     assert "1 of its jobs" in told(found, f"group {group.id} is paused")["cause"]
 
 
@@ -108,8 +111,10 @@ def test_limit_that_is_reached_and_parked_key(
         queue.enqueue("work", limits=["api"])
     queue.park_key("host", 3600)
     found = doctor()
-    assert told(found, "limit api is reached")["cause"] == ("1 of 1 are in use and 2 jobs are held")
-    assert told(found, "key host is parked until")["level"] == "note"
+    assert told(found, "limit `api` is reached")["cause"] == (
+        "1 of 1 are in use and 2 jobs are held"
+    )
+    assert told(found, "key `host` is parked until")["level"] == "note"
 
 
 def test_jobs_of_a_dead_worker(doctor: Callable[..., Findings], queue: SyncQueue) -> None:
@@ -131,7 +136,7 @@ async def _until_expired(queue: SyncQueue) -> None:
 def test_queue_that_nobody_keeps_up_with(doctor: Callable[..., Findings], queue: SyncQueue) -> None:
     register(queue)
     queue.enqueue("work", run_at=datetime.now(UTC) - timedelta(hours=2))
-    assert "120 minutes" in told(doctor(), "a job in queue default has been ready")["what"]
+    assert "120 minutes" in told(doctor(), "a job in queue `default` has been ready")["what"]
 
 
 def test_queue_whose_jobs_nobody_takes_is_not_told_to_need_more_workers(
@@ -144,6 +149,34 @@ def test_queue_whose_jobs_nobody_takes_is_not_told_to_need_more_workers(
     assert one["what"].startswith("nobody takes")
 
 
+def test_failures_of_the_last_hour(doctor: Callable[..., Findings], queue: SyncQueue) -> None:
+    register(queue)
+    for number in range(2):
+        queue.enqueue("work", {"n": number}, max_attempts=1)
+    lease = queue.claim()
+    lease.fail(lease.jobs[0], "broken")
+    one = told(doctor(), "1 job failed in the last hour")
+    assert one["level"] == "warning"
+    assert "windrow jobs list --state failed" in one["fix"]
+
+
+def test_one_held_job_is_one(doctor: Callable[..., Findings], queue: SyncQueue) -> None:
+    register(queue)
+    queue.set_limit("api", active=1)
+    for _ in range(2):
+        queue.enqueue("work", limits=["api"])
+    assert told(doctor(), "limit `api`")["cause"] == "1 of 1 are in use and 1 job is held"
+
+
+def test_completed_job_needs_no_help(windrow: Windrow, read: Read, queue: SyncQueue) -> None:
+    job = queue.enqueue("work")
+    lease = queue.claim()
+    lease.complete(lease.jobs[0])
+    [one] = read("doctor", "--job", job.id)
+    assert (one["what"], one["fix"]) == ("it has completed", "")
+    assert "fix" not in windrow("doctor", "--job", job.id).stdout
+
+
 def test_tables_that_do_not_fit(
     doctor: Callable[..., Findings], store_name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -154,7 +187,7 @@ def test_tables_that_do_not_fit(
         url = f"sqlite:///{tmp_path / 'empty.db'}"
     [one] = doctor("--database", url)
     assert one["what"] == "the tables do not fit this Windrow"
-    assert one["fix"] == "migrate the database"
+    assert one["fix"] == "migrate the database: `windrow db migrate`"
 
 
 def test_tables_of_a_newer_windrow(
@@ -187,7 +220,7 @@ def test_doctor_of_one_job(doctor: Callable[..., Findings], queue: SyncQueue) ->
     job = queue.enqueue("work", queue="web")
     queue.pause("web")
     found = doctor("--job", job.id)
-    assert [one["what"] for one in found] == ["its queue web is paused", "no worker takes it"]
+    assert [one["what"] for one in found] == ["its queue `web` is paused", "no worker takes it"]
 
 
 def test_doctor_of_a_job_that_is_not_there(windrow: Windrow) -> None:

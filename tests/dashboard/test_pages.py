@@ -18,6 +18,7 @@ from windrow.queue.documents import DocumentRow, SourceRow
 from windrow.queue.ids import new_id
 from windrow.web import knowledge
 from windrow.web.markdown import render_markdown
+from windrow.web.pages import ENVIRONMENT
 from windrow.web.site import ROUTES
 
 PAGES = sorted(
@@ -268,3 +269,28 @@ def test_sources_are_shown_page_by_page_and_large_ones_counted_in_part(
     assert "barn-100" in second
     assert "barn-099" not in second
     assert "1 001, of which 0 cannot be found yet" in admin.get("/ui/sources/barn-000").text
+
+
+def test_failures_are_told_of_to_everybody_with_a_way_to_them(
+    server: Server, admin: httpx.Client, shown: Shown
+) -> None:
+    page = admin.get("/").text
+    assert "All is well" not in page
+    assert re.search(r'jobs failed in the last hour</b> <a href="/ui/failed">', page)
+    assert "<code>windrow jobs list --state failed</code>" in page
+    with log_in(server, TENANT) as client:
+        own = client.get("/").text
+    assert "<b>2 jobs failed in the last hour</b>" in own
+    assert "All is well" not in own
+
+
+def test_findings_read_as_sentences_and_link_what_they_name() -> None:
+    told = ENVIRONMENT.filters["told"]
+    id = new_id()
+    assert told("nobody takes `a<b>`, as " + id) == (
+        f'Nobody takes <code>a&lt;b&gt;</code>, as <a href="/ui/jobs/{id}">{id}</a>'
+    )
+    assert told(f"group {id} is paused") == f'Group <a href="/ui/runs/{id}">{id}</a> is paused'
+    assert told(f"`windrow jobs retry {id}`", capital=False) == (
+        f"<code>windrow jobs retry {id}</code>"
+    )

@@ -63,6 +63,8 @@ def print_findings(found: Sequence[Finding]) -> None:
         level = Text(finding.level, STYLES[finding.level])
         console.print(level + Text(f": {plain(finding.what)}"))
         for name, text in (("why", finding.cause), ("fix", finding.fix)):
+            if not text:
+                continue
             print(textwrap.fill(plain(text), console.width, **_indents(f"  {name}: ")))
 
 

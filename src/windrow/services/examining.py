@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from windrow.queue.job import Job, JobState
@@ -25,6 +25,8 @@ LOOK_AHEAD: Final = 100  # jobs at the front of each queue whose kinds are looke
 MOST_GROUPS: Final = 20
 MOST_ACTIVE: Final = 1_000
 MOST_HELD: Final = 50_000  # held jobs are counted by key up to so many
+MOST_FAILED: Final = 100  # the newest failed jobs are looked at up to so many
+LATELY: Final = timedelta(hours=1)
 PATIENCE_SECONDS: Final = 60.0
 
 
@@ -41,6 +43,7 @@ class Examination:
     limits: Sequence[LimitInfo] = ()
     paused_groups: Sequence[Group] = ()
     active: Sequence[Job] = ()
+    failed: int = 0  # jobs, in the last hour
     has_counted_held: bool = True  # whether the limits say how many jobs are held
     disk: DiskUsage | None = None  # measured only if there is a budget
     max_disk_bytes: int | None = None
@@ -59,8 +62,10 @@ async def examine(
     max_disk_bytes: int | None = None,
     is_polling_wanted: bool = False,
     patience: float = PATIENCE_SECONDS,
+    failed: int | None = None,
 ) -> Examination:
-    """Look at the queue and at the database under it."""
+    """Look at the queue and at the database under it. `failed`: jobs of the last hour, if somebody
+    counted them; else the newest failed ones are looked at."""
     store = queue.store
     began_at, began = datetime.now(UTC), time.monotonic()
     vitals = await store.check_health()
@@ -77,6 +82,7 @@ async def examine(
         has_counted_held=counts_held,
         paused_groups=await queue.groups(state="active", is_paused=True, limit=MOST_GROUPS),
         active=await queue.list(state=JobState.ACTIVE, limit=MOST_ACTIVE),
+        failed=await _count_failed(queue, vitals.now) if failed is None else failed,
         disk=await queue.disk_usage() if max_disk_bytes else None,
         max_disk_bytes=max_disk_bytes,
         polls_because=await store.check_wake_ups(),
@@ -84,3 +90,8 @@ async def examine(
         skew=min(ahead, 0.0) if ahead < 0 else max(0.0, ahead - took),
         patience=patience,
     )
+
+
+async def _count_failed(queue: Queue, now: datetime) -> int:
+    newest = await queue.list(state=JobState.FAILED, limit=MOST_FAILED)
+    return sum(job.finished_at is not None and now - job.finished_at < LATELY for job in newest)

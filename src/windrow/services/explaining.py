@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from shlex import quote
 from typing import assert_never
 
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import WorkerInfo
 from windrow.services.finding import find_job
-from windrow.services.health import Finding
+from windrow.services.health import Finding, worker_for
 from windrow.services.jobs import open_queue
 from windrow.settings import Settings
 
@@ -54,15 +55,18 @@ async def _reasons(queue: Queue, job: Job) -> AsyncIterator[Finding]:
 def _ended(job: Job) -> Finding:
     when = f"{job.finished_at:%Y-%m-%d %H:%M:%S} UTC" if job.finished_at else "some time ago"
     if job.state == JobState.COMPLETED:
-        return Finding("note", "it has completed", f"it ended at {when}", "nothing to do")
+        return Finding("note", "it has completed", f"it ended at {when}", "")
     if job.state == JobState.CANCELLED:
         cause = f"{job.error or 'somebody cancelled it'}, at {when}"
-        return Finding("note", "it was cancelled", cause, "retry it to run it after all")
+        return Finding("note", "it was cancelled", cause, f"run it after all: {_retry(job)}")
     used = f"{job.attempts} of {job.max_attempts} attempts and {job.crashes} of {job.max_crashes}"
     cause = f"{job.error or 'no reason was given'} ({used} crashes used, at {when})"
-    return Finding(
-        "error", "it has failed", cause, "correct the cause or its payload, then retry it"
-    )
+    fix = f"correct the cause or its payload, then run it again: {_retry(job)}"
+    return Finding("error", "it has failed", cause, fix)
+
+
+def _retry(job: Job) -> str:
+    return f"`windrow jobs retry {job.id} --yes`"
 
 
 def _running(job: Job, now: datetime) -> Finding:
@@ -73,7 +77,7 @@ def _running(job: Job, now: datetime) -> Finding:
             "error",
             "the lease of its run has run out",
             f"{worker} did not renew it; the job comes back when a worker looks for such jobs",
-            "start a worker if there is none",
+            "start a worker if there is none: `windrow worker`",
         )
     if job.stop_as is not None:
         what = f"it is running, and was told to stop ({job.stop_as})"
@@ -92,20 +96,24 @@ async def _waiting(queue: Queue, job: Job) -> Finding:
         "warning" if group.is_paused else "note",
         "it has run and waits for its group",
         f"{group.pending} jobs of group {group.id} have not ended{held}{paused}",
-        "resume the group" if group.is_paused else "wait until they end, or cancel the group",
+        f"resume the group: `windrow groups resume {group.id}`"
+        if group.is_paused
+        else "wait until they end, or cancel the group",
     )
 
 
 def _scheduled(job: Job) -> Finding:
     tried = (
-        f"it failed {job.attempts} times and is tried again" if job.attempts else "it is for later"
+        f"it failed {'once' if job.attempts == 1 else f'{job.attempts} times'} and is tried again"
+        if job.attempts
+        else "it is for later"
     )
     last = f": {job.error}" if job.error else ""
     return Finding(
         "note",
         f"it is scheduled for {job.run_at:%Y-%m-%d %H:%M:%S} UTC",
         f"{tried}{last}",
-        "wait, or retry it to run it at once",
+        f"wait, or run it at once: {_retry(job)}",
     )
 
 
@@ -118,7 +126,7 @@ async def _held(queue: Queue, job: Job) -> AsyncIterator[Finding]:
                 yield Finding(
                     "note",
                     f"it follows job {other.id}",
-                    f"that job has the unique key {job.unique!r} and is {other.state}",
+                    f"that job has the unique key `{job.unique}` and is {other.state}",
                     "wait until that job ends, or cancel it",
                 )
     async for finding in _obstacles(queue, job):
@@ -128,13 +136,15 @@ async def _held(queue: Queue, job: Job) -> AsyncIterator[Finding]:
 async def _obstacles(queue: Queue, job: Job) -> AsyncIterator[Finding]:
     """What keeps a job from being claimed even when it is due."""
     if await _is_paused(queue, job.queue):
-        what = f"its queue {job.queue} is paused"
-        yield Finding("warning", what, "somebody paused the queue", f"resume the queue {job.queue}")
+        what = f"its queue `{job.queue}` is paused"
+        fix = f"resume the queue: `windrow queues resume {quote(job.queue)}`"
+        yield Finding("warning", what, "somebody paused the queue", fix)
     if job.group is not None:
         group = await queue.store.get_group(job.group)
         if group is not None and group.is_paused:
             what = f"its group {job.group} is paused"
-            yield Finding("warning", what, "somebody paused the group", "resume the group")
+            fix = f"resume the group: `windrow groups resume {job.group}`"
+            yield Finding("warning", what, "somebody paused the group", fix)
     async for finding in _full_limits(queue, job):
         yield finding
     missing = _without_worker(job, await queue.workers())
@@ -142,7 +152,7 @@ async def _obstacles(queue: Queue, job: Job) -> AsyncIterator[Finding]:
         yield missing
     elif job.state == JobState.READY:
         what = "it is ready and will be claimed"
-        cause = f"jobs of higher priority, or that came before it in {job.queue}, go first"
+        cause = f"jobs of higher priority, or that came before it in `{job.queue}`, go first"
         yield Finding("note", what, cause, "wait, start more workers, or raise its priority")
 
 
@@ -161,18 +171,19 @@ async def _full_limits(queue: Queue, job: Job) -> AsyncIterator[Finding]:
         if limit.parked_until is not None:
             until = f"{limit.parked_until:%Y-%m-%d %H:%M:%S} UTC"
             cause = "somebody asked to start nothing with this key until then"
-            fix = "wait, or park the key until now"
-            yield Finding("note", f"its key {key} is parked until {until}", cause, fix)
+            fix = f"wait, or end it: `windrow limits park {quote(key)} --off`"
+            yield Finding("note", f"its key `{key}` is parked until {until}", cause, fix)
         elif (
             job.state == JobState.HELD and limit.active is not None and limit.in_use >= limit.active
         ):
             cause = f"{limit.in_use} of {limit.active} jobs with this key are ready or running"
-            fix = "wait until one ends, or set a higher limit"
-            yield Finding("note", f"its limit {key} is reached", cause, fix)
+            set_ = f"`windrow limits set {quote(key)} --active N`"
+            fix = f"wait until one ends, or set a higher limit: {set_}"
+            yield Finding("note", f"its limit `{key}` is reached", cause, fix)
         elif job.state == JobState.HELD and limit.per_second is not None:
             cause = f"at most {limit.per_second:g} jobs with this key start each second"
             yield Finding(
-                "note", f"its limit {key} has a rate", cause, "wait, or set a higher rate"
+                "note", f"its limit `{key}` has a rate", cause, "wait, or set a higher rate"
             )
 
 
@@ -182,8 +193,8 @@ def _without_worker(job: Job, workers: list[WorkerInfo]) -> Finding | None:
     if not workers:
         cause = "no worker has said lately that it is there"
     elif any(worker.queues is None or job.queue in worker.queues for worker in workers):
-        cause = f"workers look at the queue {job.queue}, but none has a handler for {job.kind}"
+        cause = f"workers look at the queue `{job.queue}`, but none has a handler for `{job.kind}`"
     else:
-        cause = f"no worker looks at the queue {job.queue}"
-    fix = f"start a worker for the queue {job.queue} that has a handler for {job.kind}"
+        cause = f"no worker looks at the queue `{job.queue}`"
+    fix = f"start a worker that has a handler for `{job.kind}`: {worker_for(job.queue)}"
     return Finding("error", "no worker takes it", cause, fix)

@@ -4,18 +4,19 @@ time; a note is as somebody wanted it, but explains why jobs wait."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from shlex import quote
 from typing import Final, Literal
 
 from windrow.errors import SchemaOutdated, SchemaTooNew, WindrowError
 from windrow.queue.job import JobState
 from windrow.queue.notifying import POLLING
 from windrow.queue.queue import Queue
-from windrow.queue.records import ReadyKind
+from windrow.queue.records import QueueInfo, ReadyKind, Vitals
 from windrow.queue.store import open_store
-from windrow.services.examining import PATIENCE_SECONDS, Examination, examine
+from windrow.services.examining import MOST_FAILED, PATIENCE_SECONDS, Examination, examine
 from windrow.settings import Settings
 
 MIB: Final = 1024 * 1024
@@ -34,12 +35,14 @@ Level = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know: what is the case, why, and what helps."""
+    """One thing to know: what is the case, why, and what helps, if anything does. Names and
+    commands are in backquotes."""
 
     level: Level
     what: str
     cause: str
     fix: str
+    topic: Literal["", "failures"] = ""  # where there is more to see of it
 
 
 Check = Callable[[Examination], Iterator[Finding]]
@@ -60,7 +63,8 @@ async def diagnose(settings: Settings, *, patience: float = PATIENCE_SECONDS) ->
         await store.check_schema()
         return await judge(Queue(store), settings, patience=patience)
     except (SchemaOutdated, SchemaTooNew) as error:
-        fix = "upgrade Windrow" if isinstance(error, SchemaTooNew) else "migrate the database"
+        is_newer = isinstance(error, SchemaTooNew)
+        fix = "upgrade Windrow" if is_newer else "migrate the database: `windrow db migrate`"
         return [Finding("error", "the tables do not fit this Windrow", str(error), fix)]
     except WindrowError as error:
         return [Finding("error", "the database does not answer", str(error), "look at its log")]
@@ -69,16 +73,32 @@ async def diagnose(settings: Settings, *, patience: float = PATIENCE_SECONDS) ->
 
 
 async def judge(
-    queue: Queue, settings: Settings, *, patience: float = PATIENCE_SECONDS
+    queue: Queue,
+    settings: Settings,
+    *,
+    patience: float = PATIENCE_SECONDS,
+    failed: int | None = None,
 ) -> list[Finding]:
-    """The same of a queue that is open."""
+    """The same of a queue that is open. `failed`: jobs of the last hour, where they are counted."""
     seen = await examine(
         queue,
         max_disk_bytes=settings.max_disk_bytes or None,
         is_polling_wanted=settings.notifier == POLLING,
         patience=patience,
+        failed=failed,
     )
-    found = [finding for check in CHECKS for finding in check(seen)]
+    return _judge(seen, CHECKS)
+
+
+def judge_own(queues: Sequence[QueueInfo], failed: int, now: datetime) -> list[Finding]:
+    """What a tenant may know, of its own jobs. What helps is not theirs to do, but for failures."""
+    seen = Examination(vitals=Vitals(now=now), queues=queues, failed=failed)
+    found = _judge(seen, OWN_CHECKS)
+    return [one if one.topic == "failures" else replace(one, fix="") for one in found]
+
+
+def _judge(seen: Examination, checks: Sequence[Check]) -> list[Finding]:
+    found = [finding for check in checks for finding in check(seen)]
     return sorted(found, key=lambda finding: ("error", "warning", "note").index(finding.level))
 
 
@@ -91,12 +111,29 @@ def check_workers(seen: Examination) -> Iterator[Finding]:
     yield Finding(
         "warning" if running else "error",
         "no worker is alive",
-        f"{waiting} jobs wait, and no worker has said lately that it is there"
+        f"{_many(waiting, 'job waits', 'jobs wait')}, and no worker has said lately that it is "
+        "there"
         + (
-            f"; {running} jobs are running, so somebody claims without saying so" if running else ""
+            f"; {_many(running, 'job runs', 'jobs run')}: somebody claims silently"
+            if running
+            else ""
         ),
-        "start a worker on this database",
+        "start a worker on this database: `windrow worker`",
     )
+
+
+def check_failures(seen: Examination) -> Iterator[Finding]:
+    """Jobs that failed for good lately."""
+    if seen.failed:
+        some = "or more " if seen.failed == MOST_FAILED else ""
+        yield Finding(
+            "warning",
+            f"{seen.failed} {some}{'job' if seen.failed == 1 else 'jobs'} failed in the last hour",
+            "their attempts are used up, or their handlers gave them up; they do not run again",
+            "read their errors (`windrow jobs list --state failed`), correct the cause, then run "
+            "them again: `windrow jobs retry --error TEXT --yes`",
+            "failures",
+        )
 
 
 def check_kinds(seen: Examination) -> Iterator[Finding]:
@@ -105,16 +142,16 @@ def check_kinds(seen: Examination) -> Iterator[Finding]:
         looking = [w for w in seen.workers if w.queues is None or one.queue in w.queues]
         cause = (
             f"{_many(len(looking), 'worker looks', 'workers look')} at the queue, "
-            f"and none has a handler for {one.kind}"
+            f"and none has a handler for `{one.kind}`"
             if looking
-            else f"no worker looks at the queue {one.queue}"
+            else f"no worker looks at the queue `{one.queue}`"
         )
         yield Finding(
             "error",
-            f"nobody takes {one.kind} in queue {one.queue}",
+            f"nobody takes `{one.kind}` in queue `{one.queue}`",
             f"{cause}; of the next jobs {_many(one.count, 'is', 'are')} of that kind, "
             f"as {one.example}",
-            f"start a worker for the queue {one.queue} that has a handler for {one.kind}",
+            f"start a worker that has a handler for it: {worker_for(one.queue)}",
         )
 
 
@@ -134,9 +171,9 @@ def check_paused_queues(seen: Examination) -> Iterator[Finding]:
             ready = info.counts.get(JobState.READY, 0)
             yield Finding(
                 "warning" if ready else "note",
-                f"queue {info.name} is paused",
-                f"somebody paused it; {ready} jobs in it are ready",
-                f"resume the queue {info.name}",
+                f"queue `{info.name}` is paused",
+                f"somebody paused it; {_many(ready, 'job in it is', 'jobs in it are')} ready",
+                f"resume it: `windrow queues resume {quote(info.name)}`",
             )
 
 
@@ -145,30 +182,35 @@ def check_paused_groups(seen: Examination) -> Iterator[Finding]:
         yield Finding(
             "warning" if group.pending else "note",
             f"group {group.id} is paused",
-            f"somebody paused it; {group.pending} of its jobs have not ended",
-            f"resume the group {group.id}",
+            f"somebody paused it; {group.pending} of its jobs "
+            f"{'has' if group.pending == 1 else 'have'} not ended",
+            f"resume it: `windrow groups resume {group.id}`",
         )
 
 
 def check_limits(seen: Examination) -> Iterator[Finding]:
     """Keys that keep jobs waiting. That is what they are for."""
     for limit in seen.limits:
-        held = f"{limit.held} jobs are held" if seen.has_counted_held else "many jobs are held"
+        held = (
+            _many(limit.held, "job is held", "jobs are held")
+            if seen.has_counted_held
+            else "many jobs are held"
+        )
         if limit.parked_until is not None:
             yield Finding(
                 "note",
-                f"key {limit.key} is parked until {limit.parked_until:%Y-%m-%d %H:%M:%S} UTC",
+                f"key `{limit.key}` is parked until {limit.parked_until:%Y-%m-%d %H:%M:%S} UTC",
                 f"somebody asked to start nothing with it until then; {held}",
-                "wait, or end it by parking the key until now",
+                f"wait, or end it: `windrow limits park {quote(limit.key)} --off`",
             )
         elif limit.active is None or limit.in_use < limit.active:
             continue
         elif limit.held or not seen.has_counted_held:
             yield Finding(
                 "note",
-                f"limit {limit.key} is reached",
+                f"limit `{limit.key}` is reached",
                 f"{limit.in_use} of {limit.active} are in use and {held}",
-                "wait, or set a higher limit",
+                f"wait, or set a higher limit: `windrow limits set {quote(limit.key)} --active N`",
             )
 
 
@@ -182,7 +224,8 @@ def check_leases(seen: Examination) -> Iterator[Finding]:
             "error",
             f"{_many(len(lost), 'job is', 'jobs are')} left behind by workers that are gone",
             f"the leases of {names} ran out long ago, and nobody brings their jobs back",
-            "start a worker on this database: it brings back what others left behind",
+            "start a worker on this database, it brings back what others left behind: "
+            "`windrow worker`",
         )
 
 
@@ -199,9 +242,10 @@ def check_oldest(seen: Examination) -> Iterator[Finding]:
             ready = info.counts.get(JobState.READY, 0)
             yield Finding(
                 "warning",
-                f"a job in queue {info.name} has been ready for {waited / 60:.0f} minutes",
+                f"a job in queue `{info.name}` has been ready for {waited / 60:.0f} minutes",
                 f"{_many(ready, 'job is', 'jobs are')} ready there, and the workers do not keep up",
-                "start more workers, or let them run more jobs at once",
+                "start more workers, or let them run more jobs at once: "
+                "`windrow worker --concurrency N`",
             )
 
 
@@ -232,7 +276,7 @@ def check_transactions(seen: Examination) -> Iterator[Finding]:
         "warning",
         f"a transaction has been open for {held.seconds:.0f} s",
         f"{who} ({about}) keeps dead rows from being cleaned up, so claims get slower",
-        f"let it end, or end it: {end}",
+        f"let it end, or end it: `{end}`",
     )
 
 
@@ -243,7 +287,7 @@ def check_dead_rows(seen: Examination) -> Iterator[Finding]:
             "warning",
             f"{dead} dead rows lie among {live} live jobs",
             "autovacuum does not keep up, or an open transaction keeps it from its work",
-            "end old transactions, then VACUUM windrow.job_live",
+            "end old transactions, then `VACUUM windrow.job_live`",
         )
 
 
@@ -254,7 +298,7 @@ def check_connections(seen: Examination) -> Iterator[Finding]:
             "warning",
             f"{used} of {most} connections to the database are in use",
             "when all are, nobody else gets in: workers pause and enqueueing fails",
-            "allow more connections, make pools smaller (pool_size in the URL), or use a pooler",
+            "allow more connections, make pools smaller (`pool_size` in the URL), or use a pooler",
         )
 
 
@@ -265,7 +309,7 @@ def check_budget(seen: Examination) -> Iterator[Finding]:
             "warning",
             f"the database uses {_size(seen.disk.used)} of the {_size(budget)} it may",
             "finished jobs will be removed before their time",
-            "raise max_disk_bytes, or keep finished jobs for a shorter time",
+            "raise `max_disk_bytes`, or keep finished jobs for a shorter time",
         )
 
 
@@ -320,9 +364,11 @@ def check_clock(seen: Examination) -> Iterator[Finding]:
         )
 
 
+OWN_CHECKS: Final[tuple[Check, ...]] = (check_failures, check_paused_queues)
 CHECKS: Final[tuple[Check, ...]] = (
     check_workers,
     check_kinds,
+    check_failures,
     check_leases,
     check_oldest,
     check_paused_queues,
@@ -338,6 +384,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_file_system,
     check_clock,
 )
+
+
+def worker_for(queue: str) -> str:
+    """What to type for somebody to look at a queue."""
+    return f"`windrow worker MODULE --queues {quote(queue)}`"
 
 
 def _many(count: int, one: str, more: str) -> str:

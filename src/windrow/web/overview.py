@@ -7,7 +7,7 @@ from typing import Final
 from starlette.responses import Response
 
 from windrow.queue.job import JobState
-from windrow.services.health import judge
+from windrow.services.health import judge, judge_own
 from windrow.services.overview import OwnPlace
 from windrow.services.pacing import PaceKeeper
 from windrow.web.pages import Look
@@ -30,7 +30,12 @@ async def show(look: Look) -> Response:
     totals = [(state, sum(one.counts.get(state, 0) for one in glance.queues)) for state in SHOWN]
     counted = dict(totals)
     settings = look.request.app.state.settings
-    findings = [] if look.viewer.tenant else await judge(look.queue, settings)
+    pace = await keeper.look(look.viewer.tenant)
+    failed = sum(pace.failed)
+    if look.viewer.tenant is None:
+        findings = await judge(look.queue, settings, failed=failed if pace.is_counted else None)
+    else:
+        findings = judge_own(glance.queues, failed, glance.at)
     return look.render(
         "overview.html",
         findings=findings,
@@ -41,7 +46,7 @@ async def show(look: Look) -> Response:
         queues=sorted(glance.queues, key=lambda info: info.name),
         workers=glance.workers,
         limits=glance.limits,
-        pace=await keeper.look(look.viewer.tenant),
+        pace=pace,
     )
 
 

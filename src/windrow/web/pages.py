@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -26,6 +28,10 @@ from windrow.services.tenant_queue import TenantQueue
 from windrow.web.sessions import NOTE, Forbidden, NotLoggedIn, Sessions, Viewer
 
 STATIC: Final = Path(__file__).parent / "static"
+_CODE: Final = re.compile(r"`([^`]+)`")
+_ID: Final = re.compile(
+    r"\b([Gg]roup )?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b(?![^<]*</code>)"
+)
 BRIEF: Final = 120  # characters of a payload in a list
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -215,6 +221,19 @@ def _size(number: float) -> str:
     return f"{number:.1f} GiB"
 
 
+def _told(text: str, capital: bool = True) -> Markup:
+    """A sentence of ours: names and commands as code, jobs and groups as links. What strangers
+    wrote in it stays text."""
+    begun = text[:1].upper() + text[1:] if capital else text
+    shown = _CODE.sub(r"<code>\1</code>", str(escape(begun)))
+    return Markup(_ID.sub(_link, shown))  # noqa: S704
+
+
+def _link(found: re.Match[str]) -> str:
+    page = "runs" if found[1] else "jobs"
+    return f'{found[1] or ""}<a href="/ui/{page}/{found[2]}">{found[2]}</a>'
+
+
 def _json(value: Any) -> str:
     text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
     return text if len(text) <= 100_000 else text[:100_000] + "\n…"
@@ -245,6 +264,7 @@ def _make_environment() -> Environment:
         "time": _time,
         "count": _count,
         "size": _size,
+        "told": _told,
         "json": _json,
         "brief": _brief,
     }
