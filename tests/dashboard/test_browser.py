@@ -41,12 +41,12 @@ def test_jobs_are_found_retried_edited_and_deleted(tab: Tab, shown: Shown, artif
     page.get_by_text("Edit and retry").click()
     page.get_by_label("Payload, as JSON").fill('{"n": 4, "again": true}')
     page.get_by_role("button", name="Save and retry").click()
-    page.locator(".said", has_text="it is changed").wait_for()
+    page.locator(".said", has_text="The job is changed").wait_for()
     assert '"again": true' in page.locator("#content > pre").first.inner_text()
     page.get_by_role("button", name="Cancel").click()
-    page.locator(".said", has_text="it is cancelled").wait_for()
+    page.locator(".said", has_text="The job is cancelled").wait_for()
     page.get_by_role("button", name="Delete").click()
-    page.locator(".said", has_text="it is deleted").wait_for()
+    page.locator(".said", has_text="The job is deleted").wait_for()
     page = tab.go("/ui/failed")
     tab.check()
     page.get_by_role("button", name="Retry all").first.click()
@@ -65,7 +65,7 @@ def test_what_is_added_is_crawled_found_and_removed(
     tab.check()
     page.get_by_label("Text").fill("A baler picks up dry hay <b>quickly</b>.")
     page.get_by_role("button", name="Keep it").click()
-    page.locator(".said", has_text="it is being taken in").wait_for()
+    page.locator(".said", has_text="The source is being taken in").wait_for()
     page.locator("#facts").get_by_text("A baler picks up").wait_for(timeout=20_000)  # by itself
     page = tab.go("/ui/add")
     page.get_by_label("Files").set_input_files(
@@ -82,7 +82,7 @@ def test_what_is_added_is_crawled_found_and_removed(
     page = tab.go("/ui/add")
     page.get_by_label("Address").fill(site.url + "/")
     page.get_by_role("button", name="Crawl it").click()
-    page.locator(".said", has_text="it is being taken in").wait_for()
+    page.locator(".said", has_text="The source is being taken in").wait_for()
     page = tab.go("/ui/runs")
     page.locator("#list a[href^='/ui/runs/']").first.wait_for(timeout=20_000)
     page.locator("#list a[href^='/ui/runs/']").first.click()
@@ -100,7 +100,7 @@ def test_what_is_added_is_crawled_found_and_removed(
     tab.check()
     page.locator("#list a").first.click()
     page.get_by_role("button", name="Remove").click()
-    page.locator(".said", has_text="it is removed").wait_for()
+    page.locator(".said", has_text="The source is removed").wait_for()
     assert tab.trouble == []
 
 

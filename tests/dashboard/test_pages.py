@@ -132,7 +132,7 @@ def test_markdown_makes_links_of_web_addresses_only() -> None:
 def test_a_failed_job_is_edited_and_runs_again(admin: httpx.Client, shown: Shown) -> None:
     path = f"/ui/jobs/{shown.failed[2]}"
     form = {"do": "edit", "token": token_of(admin), "payload": '{"n": 5}', "priority": "9"}
-    assert "it is changed" in admin.post(path, data=form).text
+    assert "The job is changed" in admin.post(path, data=form).text
     page = admin.get(path).text
     assert '<span class="state ready">' in page
     refused = admin.post(path, data=form | {"payload": "{"})
@@ -294,3 +294,29 @@ def test_findings_read_as_sentences_and_link_what_they_name() -> None:
     assert told(f"`windrow jobs retry {id}`", capital=False) == (
         f"<code>windrow jobs retry {id}</code>"
     )
+
+
+def test_a_job_tells_its_runs_beside_what_is_used_up(admin: httpx.Client, shown: Shown) -> None:
+    page = admin.get(f"/ui/jobs/{shown.failed[0]}").text
+    assert "<dt>runs</dt><dd>1; 1 of 1 failures and 0 of " in page
+
+
+def test_a_paused_group_is_promised_no_end(server: Server, admin: httpx.Client) -> None:
+    async def fill() -> str:
+        async with Queue.open(server.database) as queue:
+            group = await queue.create_group(hold=True)
+            for _ in range(2):
+                await queue.enqueue("bale", queue="barn", group=group.id)
+            lease = await queue.claim(["barn"], limit=1)
+            await lease.complete(lease.jobs[0])
+            return group.id
+
+    id = asyncio.run(fill())
+    left = re.compile(r"until done, about<b>(.*?)</b>")
+    running = left.search(admin.get(f"/ui/runs/{id}").text)
+    said = admin.post(f"/ui/runs/{id}", data={"do": "pause", "token": token_of(admin)}).text
+    paused = left.search(said)
+    assert running is not None
+    assert paused is not None
+    assert (running[1] != "–", paused[1]) == (True, "–")
+    assert "The run is paused" in said

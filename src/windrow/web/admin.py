@@ -34,9 +34,9 @@ async def change_schedule(look: Look) -> Response:
         raise InvalidSchedule(f"there is no schedule {name!r}")
     if form.get("do") == "pause":
         await look.queue.pause_schedule(name)
-        return look.back("/ui/schedules", f"{name} is paused")
+        return look.back("/ui/schedules", f"The schedule {name} is paused")
     await look.queue.resume_schedule(name)
-    return look.back("/ui/schedules", f"{name} goes on")
+    return look.back("/ui/schedules", f"The schedule {name} goes on")
 
 
 async def show_settings(look: Look) -> Response:

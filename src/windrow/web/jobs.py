@@ -81,19 +81,19 @@ async def change_one(look: Look) -> Response:
     match form.get("do"):
         case "retry":
             await look.jobs.retry(id)
-            return look.back(here, "it will run again")
+            return look.back(here, "The job will run again")
         case "cancel":
             await look.jobs.cancel(id, "cancelled on the dashboard")
-            return look.back(here, "it is cancelled")
+            return look.back(here, "The job is cancelled")
         case "pause":
             await look.jobs.pause_job(id)
-            return look.back(here, "it is paused")
+            return look.back(here, "The job is paused")
         case "resume":
             await look.jobs.resume_job(id)
-            return look.back(here, "it goes on")
+            return look.back(here, "The job goes on")
         case "delete":
             await look.jobs.delete(id)
-            return look.back("/ui/jobs", "it is deleted")
+            return look.back("/ui/jobs", "The job is deleted")
         case "edit":
             return await _edit(look, id, str(form.get("payload", "")), str(form.get("priority")))
     raise InvalidJob("there is no such thing to do with a job")
@@ -107,7 +107,7 @@ async def _edit(look: Look, id: str, payload: str, priority: str) -> Response:
     job = await look.jobs.edit(id, changes)
     if job.is_finished:
         await look.jobs.retry(id)
-    return look.back(f"/ui/jobs/{id}", "it is changed")
+    return look.back(f"/ui/jobs/{id}", "The job is changed")
 
 
 async def show_failed(look: Look) -> Response:

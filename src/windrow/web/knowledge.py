@@ -59,7 +59,7 @@ async def add(look: Look) -> Response:
             return await _take_files(look, form.getlist("files"), options)
         case _:
             raise InvalidOptions("say what is to be added")
-    return look.back(f"/ui/sources/{added.source.id}", "it is being taken in")
+    return look.back(f"/ui/sources/{added.source.id}", "The source is being taken in")
 
 
 def _address(form: Any) -> str:
@@ -197,9 +197,12 @@ async def change_source(look: Look) -> Response:
     source = await own_source(look.queue, look.request.path_params["id"], look.viewer.tenant)
     if form.get("do") == "remove":
         count = await knowledge.remove_source(look.queue, source)
-        return look.back("/ui/sources", f"it is removed, with {count} documents")
+        return look.back(
+            "/ui/sources",
+            f"The source is removed, with {count} document{'' if count == 1 else 's'}",
+        )
     await knowledge.refresh_source(look.queue, source)
-    return look.back(f"/ui/sources/{source.id}", "it is looked at again")
+    return look.back(f"/ui/sources/{source.id}", "The source is looked at again")
 
 
 async def show_document(look: Look) -> Response:

@@ -55,6 +55,6 @@ async def change_queue(look: Look) -> Response:
     name = str(form.get("queue", ""))
     if form.get("do") == "pause":
         await look.jobs.pause(name)
-        return look.back("/", f"{name} is paused")
+        return look.back("/", f"The queue {name} is paused")
     await look.jobs.resume(name)
-    return look.back("/", f"{name} goes on")
+    return look.back("/", f"The queue {name} goes on")

@@ -67,13 +67,13 @@ async def change_one(look: Look) -> Response:
     match form.get("do"):
         case "pause":
             await look.jobs.pause_group(id)
-            return look.back(here, "it is paused")
+            return look.back(here, "The run is paused")
         case "resume":
             await look.jobs.resume_group(id)
-            return look.back(here, "it goes on")
+            return look.back(here, "The run goes on")
         case "cancel":
             await look.jobs.cancel_group(id, "cancelled on the dashboard")
-            return look.back(here, "it is cancelled")
+            return look.back(here, "The run is cancelled")
         case "retry":
             await look.jobs.group(id)
             count = await retry_failed(look.queue, id)
