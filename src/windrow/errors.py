@@ -201,7 +201,10 @@ class FetchTimeout(FetchError):
 class Blocked(FetchError):
     """This may not be fetched from here, so nothing was sent."""
 
-    hint = "allow the address with the setting allow_hosts, if it is one of yours"
+    hint = (
+        "if it is one of yours, allow it with WINDROW_ALLOW_HOSTS=HOST, or all private addresses "
+        "with WINDROW_ALLOW_PRIVATE_NETWORKS=true"
+    )
 
     def __init__(self, url: str, why: str, *, code: str = "SCRAPE_FORBIDDEN_TARGET") -> None:
         super().__init__(code, url, why)
@@ -703,7 +706,8 @@ class SchemaOutdated(StoreError):
         self.wanted = wanted
         have = f"is at schema version {found}" if found else "has no Windrow tables yet"
         super().__init__(
-            f"the database {have}, this Windrow needs {wanted}: run `windrow db migrate`"
+            f"the database {have}, and this Windrow needs schema version {wanted}: "
+            "run `windrow db migrate`"
         )
 
 
@@ -714,7 +718,8 @@ class SchemaTooNew(StoreError):
         self.found = found
         self.known = known
         super().__init__(
-            f"the database is at schema version {found}, this Windrow knows only {known}: "
+            f"the database is at schema version {found}, and this Windrow knows only those up to "
+            f"{known}: "
             "upgrade Windrow"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import resource
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.conftest import MakeDatabase
 from tests.web.site import Site
 from windrow import Queue
 from windrow.cli.main import app
+from windrow.services import serving
 from windrow.services.serving import raise_open_files
 
 PAGES = 40
@@ -121,3 +123,10 @@ def test_server_takes_as_many_open_files_as_it_may() -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most, most)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))
+
+
+def test_what_the_server_logs_is_told_under_our_name(caplog: pytest.LogCaptureFixture) -> None:
+    serving._make_server(object(), lambda: None)
+    with caplog.at_level(logging.INFO):
+        logging.getLogger("uvicorn.error").info("Started server process")
+    assert [record.name for record in caplog.records] == ["windrow.services.serving"]

@@ -18,6 +18,7 @@ import pytest
 from tests.cli.conftest import Windrow
 from windrow import Queue
 from windrow.__main__ import INTERRUPTED, main
+from windrow.cli.main import arranged
 from windrow.queue.job import JobState
 
 UNKNOWN = "0190a0b0-0000-7000-8000-000000000000"
@@ -46,6 +47,67 @@ def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
     )
     assert printed.stdout.split() == ["list", "--database"]
     assert list(tmp_path.iterdir()) == []  # a completion begins nothing
+
+
+@pytest.mark.usefixtures("only_sqlite")
+@pytest.mark.parametrize(
+    ("shell", "said"),
+    [
+        ("bash", "complete -o default -F _windrow_completion windrow"),
+        ("zsh", "#compdef windrow"),
+        ("fish", "complete --command windrow"),
+    ],
+)
+def test_completion_is_shown_for_the_shell_that_is_named(
+    process: Windrow, shell: str, said: str
+) -> None:
+    assert said in process("--show-completion", shell).stdout
+
+
+@pytest.mark.usefixtures("only_sqlite")
+@pytest.mark.parametrize(
+    "words", ["--debug jobs show x", "jobs --debug show x", "jobs show x --debug"]
+)
+def test_debug_counts_wherever_it_stands(process: Windrow, words: str) -> None:
+    assert "Traceback" in process(*words.split()).stderr
+    assert "Traceback" not in process(*(word for word in words.split() if "-" not in word)).stderr
+
+
+def test_what_stands_behind_two_dashes_is_left_as_it_is() -> None:
+    assert arranged(["search", "--", "--debug"]) == ["search", "--", "--debug"]
+    assert arranged(["search", "x", "--debug", "--", "y"]) == [
+        *("--debug", "search", "x", "--", "y"),
+    ]
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_help_gives_no_type_to_flags_and_names_arguments_plainly(windrow: Windrow) -> None:
+    for words in (["--help"], ["search", "--help"], ["jobs", "retry", "--help"]):
+        assert "<bool>" not in windrow(*words).stdout
+    assert re.search(r"search \[OPTIONS\] QUERY… +$", windrow("search", "--help").stdout, re.M)
+    assert "retry [OPTIONS] [JOB_IDS…]" in windrow("jobs", "retry", "--help").stdout
+    assert "park [OPTIONS] KEY [TIME]" in windrow("limits", "park", "--help").stdout
+
+
+@pytest.mark.usefixtures("only_sqlite")
+@pytest.mark.parametrize("command", ["scrape", "add", "crawl", "map"])
+def test_private_address_is_refused_with_what_allows_it(windrow: Windrow, command: str) -> None:
+    printed = windrow(command, "http://127.0.0.1:9/")
+    assert printed.returncode == 1
+    assert "a private network, which is not allowed" in printed.stderr
+    assert "WINDROW_ALLOW_PRIVATE_NETWORKS" in printed.stderr.splitlines()[-1]
+    assert "WINDROW_ALLOW_HOSTS" in printed.stderr.splitlines()[-1]
+
+
+@pytest.mark.usefixtures("only_sqlite")
+@pytest.mark.parametrize("command", ["scrape", "crawl", "map"])
+def test_word_that_is_no_address_is_refused_before_anything_begins(
+    windrow: Windrow, command: str
+) -> None:
+    printed = windrow(command, "notaurl")
+    assert printed.returncode == 2
+    assert printed.stderr.startswith("error: 'notaurl' is no address of the web: ")
+    assert windrow("jobs", "list", "--json").stdout.strip() == "[]"
 
 
 WRONG = [

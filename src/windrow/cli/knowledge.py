@@ -17,6 +17,7 @@ from windrow.cli.output import (
     ask,
     give_up,
     given_options,
+    hint_at,
     load,
     parse_duration,
     plain,
@@ -373,7 +374,7 @@ def _tell(done: AddRun, as_json: bool) -> None:
         print("Left as it is; a worker goes on with it.", file=sys.stderr)
         raise typer.Exit(INTERRUPTED)
     if why is not None:
-        raise give_up(plain(why))
+        raise give_up(plain(why), hint=hint_at(why))
 
 
 def _lost_line(lost: Lost, source: str) -> str:

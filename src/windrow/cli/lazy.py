@@ -29,10 +29,40 @@ def load(name: str, command: Command) -> Any:
     if isinstance(found, typer.Typer):
         group = get_group(found)
         group.name = name
-        return group
+        return _clear(group)
     alone = typer.Typer(add_completion=False)
     alone.command(name, context_settings=getattr(module, "CONTEXT", None))(found)
-    return get_command(alone)
+    return _clear(get_command(alone))
+
+
+def _clear(command: Any) -> Any:
+    """The same command, and those below it, with a help in our words. Typer makes the commands of a
+    noun itself, so they are changed where all of them are there."""
+    get_params, get_pieces = command.get_params, command.collect_usage_pieces
+    command.get_params = lambda ctx: _clear_params(get_params(ctx))
+    command.collect_usage_pieces = lambda ctx: [_clear_piece(one) for one in get_pieces(ctx)]
+    for below in getattr(command, "commands", {}).values():
+        _clear(below)
+    return command
+
+
+def _clear_params(params: list[Any]) -> list[Any]:
+    """A flag takes no value, so it has no type to be told."""
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
+
+
+def _clear_piece(piece: str) -> str:
+    """`{key}` is KEY, `[job_ids]...` is [JOB_IDS…], `{QUERY…}...` is QUERY…"""
+    if piece.startswith("[OPTIONS]") or " " in piece:
+        return piece
+    name = piece.removesuffix("...")
+    more = "…" if name != piece and "…" not in name else ""
+    if name.startswith("{"):
+        return f"{name[1:-1].upper()}{more}"
+    return f"{name[:-1].upper()}{more}]" if name.startswith("[") else piece
 
 
 def commands(known: dict[str, Command]) -> type[TyperGroup]:
@@ -43,6 +73,9 @@ def commands(known: dict[str, Command]) -> type[TyperGroup]:
             super().__init__(**given)
             for name, command in known.items():
                 self.commands[name] = TyperCommand(name, help=command.help)
+
+        def get_params(self, ctx: Any) -> list[Any]:
+            return _clear_params(super().get_params(ctx))
 
         def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
             name, command, rest = super().resolve_command(ctx, args)

@@ -3,8 +3,11 @@ here stands what `--help` says of them."""
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
+from collections.abc import Sequence
+from itertools import pairwise, takewhile
 from typing import Annotated, Final
 
 import typer
@@ -100,10 +103,31 @@ def root(
     output.show_traces(debug)
 
 
+def arranged(words: Sequence[str]) -> list[str]:
+    """What was typed, with `--debug` where the command looks for it: it counts wherever it is, but
+    behind a `--`."""
+    before = list(takewhile(lambda word: word != "--", words))
+    rest = [word for word in before if word != "--debug"]
+    debug = ["--debug"] if len(rest) < len(before) else []
+    return [*debug, *rest, *words[len(before) :]]
+
+
+def names_a_shell(words: Sequence[str]) -> bool:
+    """Whether completion is wanted for a shell that is named, not for the one that runs."""
+    return any(
+        option in ("--show-completion", "--install-completion") and not shell.startswith("-")
+        for option, shell in pairwise(words)
+    )
+
+
 def main() -> None:
     """What nobody foresaw is one line too, and says how to see more."""
+    words = arranged(sys.argv[1:])
+    if names_a_shell(words):
+        # Typer's options take a shell only where it does not look which one runs.
+        os.environ["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"
     try:
-        app()
+        app(words, prog_name="windrow")
     except Exception as error:
         from windrow.cli import output
 
@@ -112,5 +136,5 @@ def main() -> None:
 
             sys.exit(redact_text("".join(traceback.format_exception(error)).rstrip()))
         what = f"{type(error).__name__}: {error}".rstrip(": ")
-        hint = "windrow --debug … shows where it came from"
+        hint = "the same with --debug shows where it came from"
         sys.exit(output.give_up(what, hint=hint).exit_code)

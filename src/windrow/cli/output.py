@@ -17,7 +17,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from windrow.errors import ConfigError, InvalidOptions, InvalidSearch, WindrowError
+from windrow.errors import Blocked, ConfigError, InvalidOptions, InvalidSearch, WindrowError
 from windrow.queue.job import Job, JobState
 from windrow.redaction import redact, redact_text
 from windrow.settings import Settings, load_settings
@@ -114,6 +114,11 @@ def give_up(why: str, code: int = FAILED, *, hint: str = "") -> typer.Exit:
     if hint:
         print(f"hint: {hint}", file=sys.stderr)
     return typer.Exit(code)
+
+
+def hint_at(why: str) -> str:
+    """What helps against a failure that is known by its words only: it happened in a job."""
+    return Blocked.hint if "a private network, which is not allowed" in why else ""
 
 
 def make_console() -> Console:

@@ -19,6 +19,7 @@ from windrow.cli.output import (
     JsonOption,
     give_up,
     given_options,
+    hint_at,
     load,
     parse_duration,
     plain,
@@ -264,7 +265,8 @@ def map_(
 
     job = _run(run_map(settings, url, options, concurrency=concurrency))
     if job.result is None:
-        raise give_up(f"{url}: {job.error or job.state}")
+        why = f"{url}: {job.error or job.state}"
+        raise give_up(why, hint=hint_at(why))
     if as_json:
         print_json(job.result)
     else:
@@ -321,14 +323,16 @@ def _see_through(
     if done.is_interrupted:
         print(f"Left as it is. Go on: windrow {command} --resume {done.crawl.id}", file=sys.stderr)
         raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(_exit_code(done))
+    raise typer.Exit(_exit_code(done, command))
 
 
-def _exit_code(done: CrawlRun) -> int:
+def _exit_code(done: CrawlRun, command: str) -> int:
     """Pages that cannot be had are part of the web; a crawl without a page is a failure."""
     crawl = done.crawl
     if crawl.status != "completed":
-        print(f"error: it is {crawl.status}: {plain(crawl.error or 'no reason')}", file=sys.stderr)
+        why = crawl.error or "no reason was given"
+        ended = "was cancelled" if crawl.status == "cancelled" else crawl.status
+        give_up(f"the {command} {ended}: {plain(why)}", hint=hint_at(why))
         return FAILED
     return 0 if crawl.completed or not crawl.failed else FAILED
 
@@ -379,6 +383,8 @@ def _tell_failed(failed: Sequence[tuple[str, str]]) -> None:
         print(f"failed: {plain(url)}: {plain(error)}", file=sys.stderr)
     if len(failed) > MOST_ERRORS:
         print(f"… and {len(failed) - MOST_ERRORS} more", file=sys.stderr)
+    if hint := next(filter(None, (hint_at(error) for _, error in failed)), ""):
+        print(f"hint: {hint}", file=sys.stderr)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

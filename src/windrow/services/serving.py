@@ -128,6 +128,8 @@ def _make_server(app: Any, ready: Callable[[], None]) -> uvicorn.Server:
             await super().startup(sockets)
             ready()
 
+    # What it tells is told of this server: few know what it is made with.
+    logging.getLogger("uvicorn.error").addFilter(_name_ours)
     config = uvicorn.Config(
         app,
         http="httptools",
@@ -138,6 +140,11 @@ def _make_server(app: Any, ready: Callable[[], None]) -> uvicorn.Server:
         timeout_graceful_shutdown=int(GRACE_SECONDS),
     )
     return Server(config)
+
+
+def _name_ours(record: logging.LogRecord) -> bool:
+    record.name = logger.name
+    return True
 
 
 def _stop_server(server: uvicorn.Server) -> None:

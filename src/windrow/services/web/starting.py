@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -293,7 +294,18 @@ def _address(url: str) -> str:
     address = normalise(url if scheme else f"https://{url.strip()}")
     if address is None:
         raise InvalidOptions(f"{url!r} is no address of the web")
+    if scheme is None and not _is_place(address):
+        raise InvalidOptions(
+            f"{url!r} is no address of the web: if a host has that name, say http://{url.strip()}/"
+        )
     return address
+
+
+def _is_place(address: str) -> bool:
+    """Whether what was written without a scheme can be meant as an address: a word alone is not."""
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    return "." in host or ":" in host or host == "localhost" or parts.port is not None
 
 
 def sort_out(urls: Sequence[str], ignore_invalid: bool) -> tuple[list[str], list[str]]:
