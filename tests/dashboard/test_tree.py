@@ -6,13 +6,13 @@ from windrow.web.tree import DEEPEST, Branch, grow
 
 
 def grown(*urls: str) -> list[Branch]:
-    return list(grow((url, url, "bad" in url) for url in urls))
+    return list(grow((url, url, "404" if "bad" in url else "") for url in urls))
 
 
 def test_pages_are_below_the_parts_of_their_paths() -> None:
     [site] = grown("https://a.org/", "https://a.org/docs/one", "https://a.org/docs/bad")
     [docs] = site.branches
-    assert (site.name, site.job, site.pages, site.failed) == ("a.org", "https://a.org/", 3, 1)
+    assert (site.name, site.job, site.pages, site.troubled) == ("a.org", "https://a.org/", 3, 1)
     assert (docs.name, docs.path, docs.pages) == ("/docs", "a.org/docs", 2)
     assert [one.name for one in docs.branches] == ["/bad", "/one"]
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.web.crawling import crawl, pages, work
+from tests.web.crawling import crawl, pages, path_of, work
 from tests.web.site import Site
 from windrow import Queue
+from windrow.errors import InvalidOptions, JobNotFound
 from windrow.pipelines.web import kickoff
+from windrow.pipelines.web.answers import list_bad_answers
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.services import web
@@ -92,3 +94,47 @@ async def test_group_of_a_crawl_whose_beginning_is_given_up_ends_all_the_same(
     found = await web.get_crawl(queue, crawl_id)
     assert (found.status, found.error) == ("failed", "RuntimeError: the sitemap cannot be read")
     assert (await queue.group(crawl_id)).ended_at is not None
+
+
+async def test_pages_that_answer_with_an_error_are_noted_each_once(
+    queue: Queue, site: Site
+) -> None:
+    site.page("/", links=["/gone", "/broken", *(f"/lost/{n}" for n in range(20))])
+    site.page("/broken", status=500, text="boom")
+    crawl_id = await crawl(queue, site)
+
+    found = await list_bad_answers(queue, crawl_id)
+    assert sorted((path_of(one.url), one.status, one.may_pass) for one in found) == [
+        ("/broken", 500, True),
+        ("/gone", 404, False),
+        *sorted((f"/lost/{n}", 404, False) for n in range(20)),
+    ]
+    assert [one.job for one in found] == sorted(one.job for one in found)
+    last = found[-1]
+    assert await list_bad_answers(queue, crawl_id, since=last.job) == [last]
+    assert (await web.get_crawl(queue, crawl_id)).completed == 23
+
+
+async def test_pages_whose_server_failed_are_fetched_again_once_as_a_batch(
+    queue: Queue, site: Site
+) -> None:
+    site.page("/", links=["/gone", "/broken"])
+    site.page("/broken", first=[500])
+    crawl_id = await crawl(queue, site, scrape_options={"formats": ["markdown", "links"]})
+    with pytest.raises(JobNotFound):
+        await web.fetch_again(queue, crawl_id, tenant="other")
+
+    again = await web.fetch_again(queue, crawl_id)
+    assert (await web.fetch_again(queue, crawl_id)).id == again.id
+    await work(queue)
+
+    assert await pages(queue, again.id) == {"/broken"}
+    assert await list_bad_answers(queue, again.id) == []
+    [page] = await queue.list(group=again.id)
+    assert (
+        page.payload["scrapeOptions"]["formats"]
+        == (await queue.get(crawl_id)).payload["scrapeOptions"]["formats"]
+    )
+    assert (site.hits["/broken"], site.hits["/gone"]) == (2, 1)
+    with pytest.raises(InvalidOptions):
+        await web.fetch_again(queue, again.id)

@@ -71,6 +71,7 @@ async def show_one(look: Look) -> Response:
         history=_history(job, await look.queue.steps(job.id)),
         reasons=await explain(look.queue, job) if not look.viewer.tenant else [],
         document=_document(job),
+        answer=_answer(job),
     )
 
 
@@ -140,7 +141,18 @@ def _history(job: Job, steps: Sequence[Step]) -> list[Moment]:
 
 def _document(job: Job) -> Any:
     """What a page or file became, to be read."""
+    text = _converted(job).get("markdown")
+    return render_markdown(text) if isinstance(text, str) and text.strip() else None
+
+
+def _answer(job: Job) -> int | None:
+    """What a page answered with: one with an error is completed all the same."""
+    metadata = _converted(job).get("metadata")
+    status = metadata.get("statusCode") if isinstance(metadata, dict) else None
+    return status if isinstance(status, int) else None
+
+
+def _converted(job: Job) -> dict[str, Any]:
     result: dict[str, Any] = job.result if isinstance(job.result, dict) else {}
     inner = result.get("document")
-    text = (inner if isinstance(inner, dict) else result).get("markdown")
-    return render_markdown(text) if isinstance(text, str) and text.strip() else None
+    return inner if isinstance(inner, dict) else result

@@ -9,15 +9,18 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from windrow.errors import InvalidJob, JobNotFound
+from windrow.pipelines.web.answers import BadAnswer, list_bad_answers
 from windrow.pipelines.web.payloads import SCRAPE
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import Group
 from windrow.services.web.crawls import Crawl, CrawlErrors, get_crawl, get_errors, retry_failed
+from windrow.services.web.starting import fetch_again
 from windrow.web.pages import Look
 from windrow.web.tree import grow
 
 PAGE: Final = 50
 TREE_PAGES: Final = 500  # the newest that ended, of which the tree by path is made
+MOST_BAD: Final = 1000  # pages with an error for an answer that are counted
 
 
 async def show_list(look: Look) -> Response:
@@ -34,7 +37,9 @@ async def show_one(look: Look) -> Response:
     crawl, errors = await _crawl(look, id)
     ended: list[Job] = []
     pages: list[Job] = []
+    bad: list[BadAnswer] = []
     if crawl:
+        bad = await list_bad_answers(look.queue, id, limit=MOST_BAD + 1)
         # Without their documents, which `list` leaves out: a page may be long, and there are many.
         ended = await _pages(look, id, [JobState.COMPLETED, JobState.FAILED], TREE_PAGES)
         pages = await _pages(look, id, [JobState.COMPLETED], PAGE, after=look.query.get("after"))
@@ -43,9 +48,15 @@ async def show_one(look: Look) -> Response:
         group=group,
         crawl=crawl,
         errors=errors,
-        pages=[(page, _address(page)) for page in pages],
+        bad=bad[:MOST_BAD],
+        has_more_bad=len(bad) > MOST_BAD,
+        can_fetch_again=bool(group.ended_at) and any(one.may_pass for one in bad),
+        pages=await _with_errors(look, id, pages),
         next=pages[-1].id if len(pages) == PAGE else None,
-        tree=grow((_address(page), page.id, page.state is JobState.FAILED) for page in ended),
+        tree=grow(
+            (_address(page), page.id, "failed" if page.state is JobState.FAILED else error)
+            for page, _, error in await _with_errors(look, id, ended)
+        ),
         is_whole=len(ended) < TREE_PAGES,
         tree_pages=TREE_PAGES,
         members=await look.jobs.list(group=id, limit=PAGE) if not crawl else [],
@@ -58,6 +69,16 @@ async def _pages(
 ) -> list[Job]:
     """Pages of a crawl, the newest first."""
     return await look.jobs.list(group=id, kind=SCRAPE, state=states, after=after, limit=limit)
+
+
+async def _with_errors(look: Look, id: str, pages: Sequence[Job]) -> list[tuple[Job, str, str]]:
+    """Pages, the newest first, with their addresses and the errors they answered with ("404"),
+    which are noted of them in the order of their ids: those of a page of a list stand together."""
+    if not pages:
+        return []
+    noted = await list_bad_answers(look.queue, id, since=pages[-1].id, limit=len(pages))
+    errors = {one.job: str(one.status) for one in noted}
+    return [(page, _address(page), errors.get(page.id, "")) for page in pages]
 
 
 async def change_one(look: Look) -> Response:
@@ -78,6 +99,10 @@ async def change_one(look: Look) -> Response:
             await look.jobs.group(id)
             count = await retry_failed(look.queue, id)
             return look.back(here, f"{count} pages are tried again")
+        case "again":
+            identity = look.viewer.identity
+            again = await fetch_again(look.queue, id, tenant=identity.tenant, quota=identity.quota)
+            return look.back(f"/ui/runs/{again.id}", "they are fetched again, as a batch")
     raise InvalidJob("there is no such thing to do with a group")
 
 

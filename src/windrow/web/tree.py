@@ -16,7 +16,7 @@ class Branch:
     name: str
     path: str
     job: str | None = None
-    has_failed: bool = False
+    trouble: str = ""  # "failed", or the error that it answered with ("404")
     below: dict[str, Branch] = field(default_factory=dict)
 
     @property
@@ -29,8 +29,8 @@ class Branch:
         return sum(one.job is not None for one in self._all())
 
     @property
-    def failed(self) -> int:
-        return sum(one.has_failed for one in self._all())
+    def troubled(self) -> int:
+        return sum(bool(one.trouble) for one in self._all())
 
     def _all(self) -> Iterator[Branch]:
         yield self
@@ -38,16 +38,16 @@ class Branch:
             yield from one._all()
 
 
-def grow(pages: Iterable[tuple[str, str, bool]]) -> Sequence[Branch]:
-    """The sites that addresses are of, with their pages; each comes with its job and whether that
-    failed. Of a page that was fetched more than once the first counts."""
+def grow(pages: Iterable[tuple[str, str, str]]) -> Sequence[Branch]:
+    """The sites that addresses are of, with their pages; each comes with its job and its trouble,
+    if any. Of a page that was fetched more than once the first counts."""
     root = Branch("", "")
-    for url, job, has_failed in pages:
+    for url, job, trouble in pages:
         at = root
         for name in _parts(url):
             at = at.below.setdefault(name, Branch(name, at.path + name))
         if at.job is None:
-            at.job, at.has_failed = job, has_failed
+            at.job, at.trouble = job, trouble
     for one in root.branches:
         _join(one)
     return root.branches
@@ -71,5 +71,5 @@ def _join(branch: Branch) -> None:
     while branch.job is None and len(branch.below) == 1:
         [only] = branch.below.values()
         branch.name += only.name
-        branch.path, branch.job, branch.has_failed = only.path, only.job, only.has_failed
+        branch.path, branch.job, branch.trouble = only.path, only.job, only.trouble
         branch.below = only.below

@@ -9,6 +9,7 @@ from windrow.ingest.enrich.asking import enrich
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import Scope, Verdict
 from windrow.pipelines.web import keeping
+from windrow.pipelines.web.answers import note_answer
 from windrow.pipelines.web.context import Web, scope_of
 from windrow.pipelines.web.feeding import feed_page
 from windrow.pipelines.web.frontier import choose, page_jobs
@@ -41,6 +42,7 @@ async def scrape_page(web: Web, job: Job, payload: PagePayload) -> Done:
     if payload.feed is not None:
         then += await feed_page(web.queue.store, job, payload, payload.feed, scraped)
     await pay(web, job, payload.budget)
+    await note_answer(job, payload, scraped)
     return Done(wire, then=[*then, *tell_of(job, payload)])
 
 

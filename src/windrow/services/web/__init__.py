@@ -18,6 +18,7 @@ from windrow.services.web.finding import get_scrape
 from windrow.services.web.pages import NewPages, document_of, iterate_pages, list_pages
 from windrow.services.web.starting import (
     StartedBatch,
+    fetch_again,
     map_site,
     scrape_one,
     start_batch,
@@ -35,6 +36,7 @@ __all__ = [
     "StartedBatch",
     "cancel_crawl",
     "document_of",
+    "fetch_again",
     "get_crawl",
     "get_errors",
     "get_scrape",

@@ -27,6 +27,7 @@ from windrow.errors import (
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import CrawlOptions
 from windrow.ingest.web.urls import normalise
+from windrow.pipelines.web.answers import list_bad_answers
 from windrow.pipelines.web.batch import batch_jobs
 from windrow.pipelines.web.limiting import limit_keys
 from windrow.pipelines.web.mapping import MapOptions
@@ -183,6 +184,35 @@ async def start_batch(
         await _append(queue, payload, tenant)
     else:
         await _begin(queue, _first_job(BATCH, batch_id, tenant), payload, quota, idempotency_key)
+    return StartedBatch(batch_id, invalid)
+
+
+async def fetch_again(
+    queue: Queue, crawl_id: str, *, tenant: str | None = None, quota: QuotaRow | None = None
+) -> StartedBatch:
+    """Have the pages of a crawl or batch that has ended fetched once more whose servers answered
+    with an error that may pass. They are completed, and stay what they are: this is a batch of its
+    own, for the same source if there is one. Asked for twice at once it is one. Raises JobNotFound,
+    InvalidOptions if there are none, and QuotaExceeded."""
+    root = await find(queue, crawl_id, (CRAWL, BATCH), tenant)
+    bad = await list_bad_answers(queue, root.id, limit=MOST_URLS)
+    passing = [one.url for one in bad if one.may_pass]
+    if not passing:
+        raise InvalidOptions("none of its pages answered with an error that may pass")
+    valid, invalid = sort_out(passing, ignore_invalid=True)
+    # Notes are only ever added, so their number says which they are.
+    key = f"again {root.id} {len(valid)}"
+    batch_id = _run_id(BATCH, key, root.tenant)
+    former = msgspec.convert(root.payload, CrawlPayload if root.kind == CRAWL else BatchPayload)
+    payload = BatchPayload(
+        urls=tuple(valid),
+        crawl_id=batch_id,
+        team_id=former.team_id,
+        scrape_options=former.scrape_options,
+        feed=former.feed,
+    )
+    first = msgspec.structs.replace(_first_job(BATCH, batch_id, root.tenant), tags=root.tags)
+    await _begin(queue, first, payload, quota, key)
     return StartedBatch(batch_id, invalid)
 
 
