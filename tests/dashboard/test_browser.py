@@ -78,7 +78,7 @@ def test_what_is_added_is_crawled_found_and_removed(
         ]
     )
     page.get_by_role("button", name="Upload").click()
-    page.locator(".said", has_text="1 files are being taken in").wait_for()
+    page.locator(".said", has_text="1 file is being taken in").wait_for()
     page = tab.go("/ui/add")
     page.get_by_label("Address").fill(site.url + "/")
     page.get_by_role("button", name="Crawl it").click()

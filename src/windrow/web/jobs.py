@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import Response
 
-from windrow.errors import InvalidJob
+from windrow.errors import InvalidJob, WindrowError
 from windrow.queue.ids import is_id, made_at
 from windrow.queue.job import Job, JobError, JobState, Step
 from windrow.redaction import redact
@@ -62,10 +62,25 @@ def _shows(job: Job, text: str) -> bool:
     return text.lower() in shown_payload(job).lower()
 
 
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What somebody typed to change a job, and what is wrong with it."""
+
+    payload: str
+    priority: str
+    why: str
+
+
 async def show_one(look: Look) -> Response:
+    return await _job_page(look)
+
+
+async def _job_page(look: Look, edit: Edit | None = None) -> Response:
     job = await look.jobs.get(look.request.path_params["id"])
     return look.render(
         "job.html",
+        status=400 if edit else 200,
+        edit=edit,
         job=job,
         payload=redact(job.payload),
         history=_history(job, await look.queue.steps(job.id)),
@@ -102,13 +117,19 @@ async def change_one(look: Look) -> Response:
 
 async def _edit(look: Look, id: str, payload: str, priority: str) -> Response:
     try:
-        changes = {"payload": msgspec.json.decode(payload), "priority": int(priority)}
+        job = await look.jobs.edit(id, _changes(payload, priority))
+        if job.is_finished:
+            await look.jobs.retry(id)
+    except WindrowError as error:
+        return await _job_page(look, Edit(payload, priority, str(error)))
+    return look.back(f"/ui/jobs/{id}", "The job is changed")
+
+
+def _changes(payload: str, priority: str) -> dict[str, Any]:
+    try:
+        return {"payload": msgspec.json.decode(payload), "priority": int(priority)}
     except (msgspec.DecodeError, ValueError) as error:
         raise InvalidJob(f"the payload is no JSON, or the priority no number: {error}") from error
-    job = await look.jobs.edit(id, changes)
-    if job.is_finished:
-        await look.jobs.retry(id)
-    return look.back(f"/ui/jobs/{id}", "The job is changed")
 
 
 async def show_failed(look: Look) -> Response:

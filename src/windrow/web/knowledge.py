@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from markupsafe import Markup
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
-from windrow.errors import InvalidOptions, InvalidSearch, SearchError
+from windrow.errors import InvalidOptions, InvalidSearch, SearchError, WindrowError
 from windrow.index.home import MODES
 from windrow.queue.documents import Source
 from windrow.search.request import Found, SearchAnswer, SearchRequest
 from windrow.services import knowledge
 from windrow.services.browsing import own_source
-from windrow.services.handing_in import TextOptions, Upload, take_files
+from windrow.services.handing_in import Taken, TextOptions, Upload, take_files
 from windrow.services.reading import read_document
 from windrow.services.searching import Searching
 from windrow.web.markdown import render_markdown
-from windrow.web.pages import Look
+from windrow.web.pages import Look, counted
 
 MOST_DOCUMENTS: Final = 100
 PAGE: Final = 100  # sources
@@ -35,11 +36,34 @@ _SIGNS: Final = re.compile(r"^ {0,3}(?:#{1,6}|>|[-*+]) +|\*\*|`", re.MULTILINE)
 
 async def show_add(look: Look) -> Response:
     look.viewer.require("write")
-    return look.render("add.html")
+    return _add_page(look, {})
+
+
+def _add_page(
+    look: Look,
+    given: Mapping[str, str],
+    why: str = "",
+    refused: Sequence[Taken] = (),
+    status: int = 200,
+) -> Response:
+    """The forms; the one that was sent with what was typed, and with what is wrong with it."""
+    given = {"do": "", **given}
+    return look.render("add.html", status=status, given=given, why=why, refused=refused)
 
 
 async def add(look: Look) -> Response:
     form = await look.form("write")
+    try:
+        return await _add(look, form)
+    except WindrowError as error:
+        return _add_page(look, _typed(form), str(error), status=400)
+
+
+def _typed(form: FormData) -> dict[str, str]:
+    return {name: value for name, value in form.items() if isinstance(value, str)}
+
+
+async def _add(look: Look, form: FormData) -> Response:
     options = knowledge.AddOptions(
         collection=str(form.get("collection") or knowledge.COLLECTION),
         tenant=look.viewer.tenant,
@@ -56,20 +80,20 @@ async def add(look: Look) -> Response:
                 raise InvalidOptions("the note is empty")
             added = await knowledge.add_text(look.queue, text, options)
         case "files":
-            return await _take_files(look, form.getlist("files"), options)
+            return await _take_files(look, form, options)
         case _:
             raise InvalidOptions("say what is to be added")
     return look.back(f"/ui/sources/{added.source.id}", "The source is being taken in")
 
 
-def _address(form: Any) -> str:
+def _address(form: FormData) -> str:
     url = str(form.get("url", "")).strip()
     if not url.startswith(("http://", "https://")):
         raise InvalidOptions("an address begins with http:// or https://")
     return url
 
 
-def _numbers(form: Any, **names: str) -> dict[str, int]:
+def _numbers(form: FormData, **names: str) -> dict[str, int]:
     found = {}
     for name, key in names.items():
         given = str(form.get(name, "")).strip()
@@ -80,8 +104,8 @@ def _numbers(form: Any, **names: str) -> dict[str, int]:
     return found
 
 
-async def _take_files(look: Look, sent: list[Any], options: knowledge.AddOptions) -> Response:
-    given = [one for one in sent if isinstance(one, UploadFile) and one.filename]
+async def _take_files(look: Look, form: FormData, options: knowledge.AddOptions) -> Response:
+    given = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
     if not given:
         raise InvalidOptions("choose a file first")
     files = [Upload(one.filename or "upload", await one.read()) for one in given]
@@ -89,10 +113,12 @@ async def _take_files(look: Look, sent: list[Any], options: knowledge.AddOptions
         tenant=options.tenant, collection=options.collection, tags=tuple(options.tags)
     )
     receipt = await take_files(look.queue, files, texts)
-    refused = [f"{one.name}: {one.error}" for one in receipt.taken if one.error]
+    refused = [one for one in receipt.taken if one.error]
     if refused:
-        raise InvalidOptions("; ".join(refused))
-    return look.back("/ui/sources", f"{len(files)} files are being taken in")
+        taken = len(files) - len(refused)
+        why = f"{taken} taken in, {len(refused)} refused:"
+        return _add_page(look, _typed(form), why, refused, status=200 if taken else 400)
+    return look.back("/ui/sources", f"{counted(len(files), 'file is', 'files are')} being taken in")
 
 
 async def show_search(look: Look) -> Response:

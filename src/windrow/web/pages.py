@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -140,6 +140,19 @@ def set_cookie(request: Request, answer: Response, name: str, value: str, *, sec
         name, value, max_age=seconds, httponly=True, samesite="strict", secure=is_secure
     )
 
+    @property
+    def came_from(self) -> str:
+        """The page of ours that led here, or the first one."""
+        parts = urlsplit(self.request.headers.get("referer", ""))
+        is_ours = parts.netloc == self.request.url.netloc and parts.path.startswith("/")
+        if not is_ours or parts.path.startswith("//"):  # which would be the address of another
+            return "/"
+        return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+    def fail(self, status: int, title: str, why: str) -> Response:
+        back = self.came_from
+        return self.render("error.html", status=status, title=title, why=why, back=back)
+
 
 def _are_same(given: str, wanted: str) -> bool:
     # As bytes: as texts only those of ASCII can be compared.
@@ -160,13 +173,13 @@ def page(show: Page) -> Callable[[Request], Awaitable[Response]]:
         try:
             return await show(look)
         except Forbidden as error:
-            return look.render("error.html", status=403, title="Not allowed", why=str(error))
+            return look.fail(403, "Not allowed", str(error))
         except ApiError as error:
-            return look.render("error.html", status=error.status, title="Oops", why=str(error))
+            return look.fail(error.status, "Oops", str(error))
         except WindrowError as error:
             status = 404 if type(error).__name__.endswith("NotFound") else 400
             title = "Not found" if status == 404 else "That did not work"
-            return look.render("error.html", status=status, title=title, why=str(error))
+            return look.fail(status, title, str(error))
 
     return endpoint
 
@@ -211,6 +224,11 @@ def _time(moment: datetime | None) -> str:
 
 def _count(number: float) -> str:
     return f"{number:,.0f}".replace(",", " ")
+
+
+def counted(number: int, one: str, more: str) -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{_count(number)} {one if number == 1 else more}"
 
 
 def _size(number: float) -> str:
@@ -263,6 +281,7 @@ def _make_environment() -> Environment:
         "span": _span,
         "time": _time,
         "count": _count,
+        "counted": counted,
         "size": _size,
         "told": _told,
         "json": _json,
