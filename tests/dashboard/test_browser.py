@@ -156,3 +156,18 @@ def test_it_fits_a_phone_in_the_dark(
             rows = page.locator("#list tbody tr").all()
             assert all(row.bounding_box()["height"] < 160 for row in rows), path
         assert tab.trouble == []
+
+
+def test_a_new_key_is_on_top_and_copied(tab: Tab, artifacts: Path) -> None:
+    page = tab.go("/ui/settings")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_label("Name").fill("clip")
+    page.get_by_role("button", name="Make a key").click()
+    field = page.get_by_label("Key", exact=True)
+    assert field.bounding_box()["y"] < 400
+    tab.check()
+    page.screenshot(path=artifacts / "key.png")
+    page.get_by_role("button", name="Copy").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == field.input_value()
+    assert tab.trouble == []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 
 from starlette.responses import Response
 
-from windrow.errors import InvalidSchedule
+from windrow.errors import ConfigError, InvalidSchedule, WindrowError
 from windrow.redaction import redact_url
 from windrow.services.keys import ROLES, make_key
 from windrow.services.stages import count_stages
@@ -44,7 +45,7 @@ async def show_settings(look: Look) -> Response:
 
 
 async def change_keys(look: Look) -> Response:
-    """Make a key, which is shown this once, or revoke one."""
+    """Make a key or revoke one."""
     form = await look.form("admin")
     if look.viewer.tenant is not None:
         raise Forbidden("keys are made by admins of all tenants")
@@ -53,13 +54,32 @@ async def change_keys(look: Look) -> Response:
         await look.queue.store.delete_api_key(name)
         look.request.app.state.keys.forget()
         return look.back("/ui/settings", f"the key {name} counts no longer")
-    tenant = str(form.get("tenant", "")).strip() or None
-    key = await make_key(look.queue, name, tenant=tenant, role=str(form.get("role", "write")))
+    tenant = str(form.get("tenant", "")).strip()
+    role = str(form.get("role", "write"))
+    try:
+        _check_first(look, tenant, role)
+        key = await make_key(look.queue, name, tenant=tenant or None, role=role)
+    except WindrowError as error:
+        given = {"name": name, "tenant": tenant, "role": role}
+        return await _settings_page(look, given, str(error))
     look.request.app.state.keys.forget()
-    return await _settings_page(look, made=key)
+    # On a page of its own: it is shown this once.
+    return look.render("key.html", name=name, key=key, is_first=look.viewer.is_local)
 
 
-async def _settings_page(look: Look, made: str | None = None) -> Response:
+def _check_first(look: Look, tenant: str, role: str) -> None:
+    """With any other first key nobody could make or revoke keys here any more."""
+    if look.viewer.is_local and (tenant or role != "admin"):
+        raise ConfigError(
+            "the first key must be an admin's of all tenants: from then on everybody needs a key, "
+            "also on this machine, and only such a one can make others"
+        )
+
+
+async def _settings_page(
+    look: Look, given: Mapping[str, str] | None = None, why: str = ""
+) -> Response:
+    """`given` is what was typed for a key, and `why` it could not be made."""
     settings: Settings = look.request.app.state.settings
     shown = []
     if look.viewer.tenant is None and look.viewer.may("admin"):
@@ -68,7 +88,15 @@ async def _settings_page(look: Look, made: str | None = None) -> Response:
             for item in fields(Settings)
         ]
     keys = await look.queue.store.list_api_keys() if shown else []
-    return look.render("settings.html", settings=shown, keys=keys, roles=ROLES, made=made)
+    return look.render(
+        "settings.html",
+        status=400 if why else 200,
+        settings=shown,
+        keys=keys,
+        roles=ROLES,
+        given=given or {},
+        why=why,
+    )
 
 
 def _shown(settings: Settings, name: str, is_open: bool) -> str:
