@@ -123,3 +123,20 @@ def test_source_is_exported_and_imported(
 
     assert taken == {"sources": 1, "documents": len(lines) - 1}
     assert read("sources", "show", id)["documents"] == len(lines) - 1
+
+
+def test_one_note_is_removed_and_the_others_stay(windrow: Windrow, read: Read) -> None:
+    for text in ("# Milk\n\nbuy some", "# Hay\n\nturn it"):
+        note = read("add", "-", input=text)
+    [id] = {one["document"] for one in read("search", "milk")["results"] if "Milk" in one["title"]}
+
+    kept = windrow("sources", "remove", note["id"], "--document", id)
+    assert "would remove Milk; add --yes" in kept.stdout
+    removed = read("sources", "remove", note["id"], "--document", id, "--yes")
+    assert (removed["id"], removed["is_removed"]) == (id, True)
+
+    assert read("sources", "show", note["id"])["documents"] == 1
+    assert "Milk" not in windrow("search", "milk").stdout
+    again = windrow("sources", "remove", note["id"], "--document", id, "--yes")
+    assert again.returncode != 0
+    assert "Traceback" not in again.stderr

@@ -99,7 +99,7 @@ def test_what_is_added_is_crawled_found_and_removed(
     page = tab.go("/ui/sources")
     tab.check()
     page.locator("#list a").first.click()
-    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("button", name="Remove the source").click()
     page.locator(".said", has_text="The source is removed").wait_for()
     assert tab.trouble == []
 

@@ -29,6 +29,7 @@ from windrow.cli.output import (
 from windrow.settings import Settings
 
 if TYPE_CHECKING:
+    from windrow.queue.documents import Source
     from windrow.queue.queue import Queue
     from windrow.services.knowledge import SourceInfo
     from windrow.services.knowledge_runs import AddRun, Lost
@@ -252,15 +253,22 @@ def refresh(
 @app.command("remove")
 def remove(
     source: Annotated[str, typer.Argument(help="Its id, address, path or title.")],
+    document: Annotated[
+        str | None, typer.Option(help="Of it this document only, by its id or address.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Really.")] = False,
     tenant: TenantOption = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove a source with its documents. Says only what would go, until you add --yes."""
+    """Remove a source with its documents, or one of these. Says only what would go, until you add
+    --yes."""
     from windrow.services.knowledge import find_source, remove_source
 
     info = _ask(lambda queue: find_source(queue, source, tenant=tenant), database)
+    if document is not None:
+        _remove_document(info.source, document, database, yes=yes, as_json=as_json)
+        return
     if yes:
         _ask(lambda queue: remove_source(queue, info.source), database)
     if as_json:
@@ -269,6 +277,24 @@ def remove(
         print(f"removed {info.source.id}: {info.documents} documents")
     else:
         print(f"would remove {info.source.id}: {info.documents} documents; add --yes to do it")
+
+
+def _remove_document(
+    source: Source, named: str, database: str | None, *, yes: bool, as_json: bool
+) -> None:
+    from windrow.services.knowledge import remove_document
+    from windrow.services.reading import find_document
+
+    found = _ask(
+        lambda queue: find_document(queue, named, tenant=source.tenant, source=source.id), database
+    )
+    if yes:
+        _ask(lambda queue: remove_document(queue, found), database)
+    if as_json:
+        print_json({"id": found.id, "source": source.id, "uri": found.uri, "is_removed": yes})
+        return
+    name = plain(found.title or found.uri)
+    print(f"removed {name}" if yes else f"would remove {name}; add --yes to do it")
 
 
 @app.command("export")

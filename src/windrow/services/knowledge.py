@@ -27,12 +27,13 @@ from windrow.ingest.project.identity import tenant_of, without_credentials
 from windrow.ingest.project.repository import find_repository
 from windrow.ingest.web.scope import CrawlOptions
 from windrow.ingest.web.urls import canonical, normalise
+from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import source_id
 from windrow.pipelines.knowledge.items import QUEUE, ContentPayload, LibraryPayload, new_item
 from windrow.pipelines.knowledge.libraries import PATTERNS, library_id
 from windrow.pipelines.knowledge.refreshing import REFRESH, refresh_job, source_jobs
 from windrow.pipelines.web.payloads import CRAWL, SCRAPE, BudgetPayload
-from windrow.queue.documents import Source, SourceCounts, SourceKind, SourceRow
+from windrow.queue.documents import DocumentInfo, Source, SourceCounts, SourceKind, SourceRow
 from windrow.queue.job import LIVE, Job, JobState, Priority
 from windrow.queue.queue import Queue
 from windrow.services.listing import Page, list_page
@@ -242,6 +243,13 @@ async def remove_source(queue: Queue, source: SourceRow) -> int:
     counts = await _count(queue, source, with_chunks=False)
     await queue.store.delete_sources(source.tenant, [source.id])
     return counts.documents
+
+
+async def remove_document(queue: Queue, document: DocumentInfo) -> None:
+    """Remove one document, which is found no more. What is looked at again, a site or a folder,
+    brings it back if it still has it."""
+    await queue.store.delete_documents([document.id])
+    await queue.enqueue_many([tidy_job()])
 
 
 async def plan_refresh(queue: Queue, source: SourceRow) -> None:

@@ -37,7 +37,7 @@ async def read_document(
 ) -> Reading:
     """A document by its id, or by its address or path below its source. Raises DocumentNotFound,
     also for one that is another tenant's."""
-    document = await _find(queue, named, tenant, source, branch)
+    document = await find_document(queue, named, tenant=tenant, source=source, branch=branch)
     if document.content is None:
         raise DocumentNotFound(named, document.skipped or "it is not indexed yet")
     contents = await queue.store.get_contents([document.content])
@@ -47,9 +47,15 @@ async def read_document(
     return Reading(document, text[start:end], start, end, len(text))
 
 
-async def _find(
-    queue: Queue, named: str, tenant: str | None, source: str | None, branch: str | None
+async def find_document(
+    queue: Queue,
+    named: str,
+    *,
+    tenant: str | None = None,
+    source: str | None = None,
+    branch: str | None = None,
 ) -> DocumentInfo:
+    """The same, whether it can be found yet or not."""
     if is_id(named):
         found = await queue.store.get_documents([named])
     else:

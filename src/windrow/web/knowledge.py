@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 from starlette.datastructures import FormData, UploadFile
@@ -13,12 +14,12 @@ from starlette.responses import Response
 
 from windrow.errors import InvalidOptions, InvalidSearch, SearchError, WindrowError
 from windrow.index.home import MODES
-from windrow.queue.documents import Source
+from windrow.queue.documents import DocumentInfo, Place, Source
 from windrow.search.request import Found, SearchAnswer, SearchRequest
 from windrow.services import knowledge
 from windrow.services.browsing import own_source
 from windrow.services.handing_in import Taken, TextOptions, Upload, take_files
-from windrow.services.reading import read_document
+from windrow.services.reading import find_document, read_document
 from windrow.services.searching import Searching
 from windrow.web.markdown import render_markdown
 from windrow.web.pages import Look, counted
@@ -212,10 +213,20 @@ def _behind(source: Source) -> dict[str, str]:
 async def show_source(look: Look) -> Response:
     source = await own_source(look.queue, look.request.path_params["id"], look.viewer.tenant)
     info = await knowledge.get_info(look.queue, source.tenant, source.id, most=MOST_MEASURED)
+    after = Place(source.id, look.query.get("after", ""), look.query.get("branch", ""))
     documents = await look.queue.store.list_documents(
-        source.tenant, source.collection, source.id, limit=MOST_DOCUMENTS
+        source.tenant, source.collection, source.id, after=after, limit=MOST_DOCUMENTS
     )
-    return look.render("source.html", info=info, documents=documents)
+    return look.render(
+        "source.html", info=info, documents=documents, next=_next_documents(documents)
+    )
+
+
+def _next_documents(documents: Sequence[DocumentInfo]) -> str | None:
+    """The page with those behind these, by their addresses."""
+    if len(documents) < MOST_DOCUMENTS:
+        return None
+    return f"?{urlencode({'after': documents[-1].uri, 'branch': documents[-1].branch})}"
 
 
 async def change_source(look: Look) -> Response:
@@ -238,3 +249,13 @@ async def show_document(look: Look) -> Response:
     is_markdown = _is_markdown(document.uri, document.language)
     text = render_markdown(reading.text) if is_markdown else None
     return look.render("document.html", reading=reading, text=text)
+
+
+async def change_document(look: Look) -> Response:
+    form = await look.form("write")
+    id = look.request.path_params["id"]
+    document = await find_document(look.queue, id, tenant=look.viewer.tenant)
+    if form.get("do") != "remove":
+        raise InvalidOptions("there is no such thing to do with a document")
+    await knowledge.remove_document(look.queue, document)
+    return look.back(f"/ui/sources/{document.source}", f"{document.title or id} is removed")

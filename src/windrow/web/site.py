@@ -84,6 +84,7 @@ ROUTES: Final = [
     _get("/ui/sources/{id}", knowledge.show_source),
     _post("/ui/sources/{id}", knowledge.change_source),
     _get("/ui/documents/{id}", knowledge.show_document),
+    _post("/ui/documents/{id}", knowledge.change_document),
     _get("/ui/pipelines", admin.show_pipelines),
     _get("/ui/schedules", admin.show_schedules),
     _post("/ui/schedules", admin.change_schedule),

@@ -61,6 +61,7 @@ MATRIX = {
     "POST /ui/runs/{id}": Rule("write", "run", {"do": "pause"}),
     "POST /ui/add": Rule("write", form={"do": "note", "text": "a note"}),
     "POST /ui/sources/{id}": Rule("write", "source", {"do": "refresh"}),
+    "POST /ui/documents/{id}": Rule("write", "document", {"do": "remove"}),
     "POST /ui/schedules": Rule("all", form={"name": "nightly", "do": "pause"}),
     "POST /ui/settings": Rule("all", form={"name": "robot", "role": "admin"}),
     "POST /ui/logout": Rule("read"),
@@ -121,6 +122,7 @@ class Site:
             [(one.name, one.is_paused) for one in await self.queue.schedules()],
             [one.name for one in await store.list_api_keys()],
             len(await store.list_sources("acme")),
+            len(await store.list_documents("acme", "default", "hay")),
             len(await self.queue.list(limit=100)),
         )
 
