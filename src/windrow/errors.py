@@ -24,6 +24,7 @@
     │  ├─ DocumentNotFound(named)
     │  ├─ FileGone(path)                  there is no such file any more
     │  ├─ FileRefused(path)               it may not be read
+    │  ├─ FileUnavailable(path) *         it cannot be read just now
     │  ├─ UnsupportedFormat(content_type) there is no text to be had from it
     │  └─ ConversionError(content_type)   broken, encrypted or too much of it
     ├─ SearchError
@@ -364,6 +365,18 @@ class FileRefused(IngestError):
     def __init__(self, path: str, why: str) -> None:
         self.path = path
         super().__init__(f"{_printable(path)} cannot be read: {why}")
+
+
+class FileUnavailable(IngestError):
+    """A file or folder cannot be read just now: the disk, or this process, is in trouble."""
+
+    hint = "see whether its disk answers, and how many files may be open (`ulimit -n`)"
+    code = "FILE_UNAVAILABLE"
+    transient = True
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(f"{_printable(path)} cannot be read just now: {why}")
 
 
 class ModelMissing(IngestError):

@@ -3,6 +3,7 @@ came in through the dialect."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import uuid
@@ -347,13 +348,92 @@ def test_errors_decide_what_happens() -> None:
     assert isinstance(outcome_of(ValueError("x")), Retry)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-async def test_file_that_may_not_be_read_is_noted(desk: Desk) -> None:
-    path = desk.write("a.md")
-    path.chmod(0)
+async def test_file_that_may_not_be_read_is_noted_and_tried_at_the_next_scan(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write("a.md")
+    desk.write("b.md")
+    with monkeypatch.context() as closed:
+        _fail_to_open(closed, "a.md", errno.EACCES)
+        await desk.scan()
+        [noted] = [one for one in await desk.documents() if one.skipped]
+        assert "cannot be read: Permission denied" in (noted.skipped or "")
+        again = await desk.scan()
+        assert (again["changed"], again["unchanged"]) == (1, 1)
 
+    await desk.scan()  # somebody has allowed it, which changes neither its size nor its time
+
+    assert await desk.uris() == ["a.md", "b.md"]
+    assert (await desk.scan())["unchanged"] == 2
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE])
+async def test_trouble_that_passes_is_not_noted_of_a_file(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    desk.write("a.md", "old words")
     await desk.scan()
+    desk.write("a.md", "new words", age=5)
+    desk.write("b.md")
+    with monkeypatch.context() as troubled:
+        _fail_to_open(troubled, ".md", number)
+        await desk.scan()
+        jobs = await desk.live()
+        assert {(job.kind, str(job.state)) for job in jobs} == {
+            ("file.ingest", "scheduled"),
+            ("file.update", "scheduled"),
+        }
+        assert all("just now" in (job.error or "") for job in jobs)
+        assert await desk.uris() == ["a.md"]  # as it was
 
-    [document] = await desk.documents()
-    assert "cannot be read" in (document.skipped or "")
-    assert (await desk.scan())["unchanged"] == 1
+    await desk.work(scheduled=True)
+
+    assert await desk.uris() == ["a.md", "b.md"]
+    assert await desk.text("a.md") == "new words"
+
+
+async def test_file_whose_trouble_lasted_is_found_by_the_next_scan(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write("a.md")
+    with monkeypatch.context() as troubled:
+        _fail_to_open(troubled, "a.md", errno.EIO)
+        await desk.scan()
+        for _ in range(4):
+            await desk.work(scheduled=True)
+        [job] = await desk.queue.list(kind="file.ingest")
+        assert job.state is JobState.FAILED
+
+    assert (await desk.scan())["new"] == 1
+
+    assert await desk.uris() == ["a.md"]
+
+
+async def test_scan_of_a_folder_waits_for_trouble_that_passes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write("a.md")
+
+    def scandir(path: str) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files", path)
+
+    with monkeypatch.context() as troubled:
+        troubled.setattr(os, "scandir", scandir)
+        job = await desk.run("folder", "scan", {"folder_path": str(desk.tree)})
+        assert (job.state, job.attempts) == (JobState.SCHEDULED, 1)
+
+    await desk.work(scheduled=True)
+
+    assert await desk.uris() == ["a.md"]
+
+
+def _fail_to_open(monkeypatch: pytest.MonkeyPatch, ending: str, number: int) -> None:
+    """Have reading files of such names fail, as the system would."""
+    opened = os.open
+
+    def open_(path: Any, *arguments: Any, **more: Any) -> int:
+        if os.fspath(path).endswith(ending):
+            raise OSError(number, os.strerror(number), path)
+        return opened(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", open_)

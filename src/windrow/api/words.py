@@ -55,6 +55,7 @@ CODES: Final[dict[str, tuple[int | None, str]]] = {
     "DOCUMENT_NOT_FOUND": (None, "there is no such document"),
     "FILE_GONE": (None, "the file is not there any more"),
     "FILE_REFUSED": (None, "the file may not be read"),
+    "FILE_UNAVAILABLE": (None, "the file cannot be read just now"),
     "FILE_TOO_LARGE": (None, "the file is larger than what is read"),
     "FORBIDDEN": (
         403,

@@ -18,6 +18,7 @@ from windrow.errors import ConversionError, FileGone, FileRefused, UnsupportedFo
 from windrow.ingest.document import Resource
 from windrow.ingest.files.detect import HEAD_BYTES, Described, describe
 from windrow.ingest.files.limits import DEFAULT, reason_too_large
+from windrow.ingest.files.refusing import cannot_read
 
 LOOKS: Final = 3  # at a file that is being written
 # Two writes within so short a time can leave the same size and time behind, as clocks of file
@@ -47,8 +48,8 @@ class FileText:
 
 
 def read_file(path: Path, most: int) -> FileContent:
-    """The whole file. Raises FileGone, FileRefused, FileTooLarge, UnsupportedFormat for what is no
-    file."""
+    """The whole file. Raises FileGone, FileRefused, FileUnavailable, FileTooLarge,
+    UnsupportedFormat for what is no file."""
     for _ in range(LOOKS):
         content = _read(path, most)
         if content is not None:
@@ -88,7 +89,7 @@ def _read(path: Path, most: int) -> FileContent | None:
     except IsADirectoryError as error:
         raise UnsupportedFormat("folder", "it is no regular file") from error
     except OSError as error:
-        raise FileRefused(os.fspath(path), error.strerror or str(error)) from error
+        raise cannot_read(path, error) from error
     if len(body) != before.st_size or before.st_mtime_ns != after.st_mtime_ns:
         return None
     is_settled = time.time_ns() - after.st_mtime_ns > SETTLED_NS

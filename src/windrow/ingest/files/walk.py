@@ -16,10 +16,11 @@ from typing import Final
 
 import msgspec
 
-from windrow.errors import FileGone, FileRefused
+from windrow.errors import FileGone
 from windrow.ingest.files.detect import is_binary_name
 from windrow.ingest.files.ignore import FILES, NEVER, Ignore, Rules, start
 from windrow.ingest.files.limits import SizeLimits, reason_too_large
+from windrow.ingest.files.refusing import cannot_read
 
 DEPTH: Final = 10
 
@@ -74,7 +75,8 @@ def walk(
     """Everything below a folder that is wanted. `ignore_files` are rules that hold everywhere; the
     rules of the folders above it hold too, up to its repository or to `root`.
 
-    Raises FileGone if there is no such folder, FileRefused if it may not be read.
+    Raises FileGone if there is no such folder, FileRefused if it may not be read, and
+    FileUnavailable if it cannot be just now.
     """
     return _Walker(top, options or WalkOptions(), *start(top, ignore_files, root=root)).run()
 
@@ -127,7 +129,7 @@ class _Walker:
                 raise FileGone(folder.path) from error
         except OSError as error:
             if folder is self._top:
-                raise FileRefused(folder.path, error.strerror or str(error)) from error
+                raise cannot_read(folder.path, error) from error
             self._found.unread.append(folder.name)
         return None
 

@@ -253,6 +253,10 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
                 gone.append(before.id)
             outcomes[wanted.index] = _dropped(one, was_known=before is not None)
             continue
+        if one.error is not None and one.error.transient:
+            # Nothing is noted: what is known stays, and a scan brings the file again.
+            outcomes[wanted.index] = outcome_of(one.error)
+            continue
         row = _row(one, before)
         if one.error is not None:
             rows[place] = row
@@ -280,6 +284,8 @@ def _row(read: Read, before: DocumentInfo | None) -> DocumentRow:
     wanted = read.wanted
     content, text = read.content, read.text
     mtime_ns = content.mtime_ns if content else _mtime(wanted.path)
+    if isinstance(read.error, FileRefused):
+        mtime_ns = 0  # who may read it changes without its time: the next scan tries again
     metadata: dict[str, Any] = {"mtime_ns": mtime_ns}
     if text is not None:
         metadata["file_type"] = text.described.type
@@ -334,7 +340,7 @@ def _dropped(read: Read, *, was_known: bool) -> Outcome:
 
 def _skipped(error: IngestError) -> Outcome:
     """A file without a text is no failure; one that is broken is. Both are remembered, so that no
-    scan brings them again before they change."""
+    scan brings them again before they change; one that may not be read is tried at each scan."""
     if isinstance(error, ConversionError) and not isinstance(error, FileTooLarge):
         return Fail(error)
     if isinstance(error, UnsupportedFormat | FileTooLarge | FileRefused):
