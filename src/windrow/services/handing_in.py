@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import logging
 import re
 import uuid
 from collections.abc import Mapping, Sequence
@@ -25,9 +26,12 @@ from windrow.queue.documents import SourceRow
 from windrow.queue.queue import Queue
 from windrow.services.knowledge import COLLECTION
 
+logger = logging.getLogger(__name__)
+
 PAGE_EVENTS: Final = frozenset({"crawl.page", "batch_scrape.page"})
 NAME_CHARACTERS: Final = 60  # of a file, in the id of its source
 LONGEST_NAME: Final = 1000
+FAILED_FROM: Final = 400  # of the status of a page
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 # Where the ids of deliveries become ids of jobs.
 _DELIVERIES: Final = uuid.UUID("6f1d8a52-94a3-5c0a-8f9e-0c1b3a7d2e44")
@@ -75,6 +79,7 @@ class Page:
     title: str = ""
     language: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None  # why there is no page
 
 
 async def take_files(queue: Queue, files: Sequence[Upload], options: TextOptions) -> Receipt:
@@ -114,13 +119,17 @@ async def take_pages(
     queue: Queue, pages: Sequence[Page], options: TextOptions, *, id: str | None = None
 ) -> Receipt:
     """Have pages found that somebody else has fetched. Those of one site are one source; a page
-    that was handed in before is replaced."""
+    that was handed in before is replaced. One that could not be fetched is passed over: what was
+    there before is better than what a server says of an error."""
     taken: list[Taken] = []
     handed: list[Handed] = []
     for page in pages:
         address = normalise(page.url)
         if address is None:
             taken.append(Taken(page.url, error="this is no address of the web"))
+        elif page.error is not None:
+            taken.append(Taken(page.url, error=page.error))
+            logger.warning("%s is not indexed: %s", address, page.error)
         elif not page.text.strip():
             taken.append(Taken(page.url, error="there is no text in it"))
         else:
@@ -144,6 +153,14 @@ async def take_pages(
     return Receipt(job_id, taken)
 
 
+def why_failed(status: Any, error: str = "") -> str | None:
+    """Why a page could not be fetched, by the status of the answer and what is said of it."""
+    code = int(status) if str(status).isdecimal() else 0
+    if code >= FAILED_FROM:
+        return f"it was answered with {code}" + (f": {error}" if error else "")
+    return error or None
+
+
 def is_signed(body: bytes, signature: str | None, secret: str) -> bool:
     """Whether a delivery was signed by somebody who has the secret. Without one nobody has."""
     if not secret or not signature:
@@ -159,7 +176,7 @@ async def take_event(
     kind, data = event.get("type"), event.get("data")
     if not isinstance(kind, str):
         raise InvalidOptions("type: Required")
-    if kind not in PAGE_EVENTS or not event.get("success", True):
+    if kind not in PAGE_EVENTS:
         return Receipt(None, ())
     if not isinstance(data, list):
         raise InvalidOptions("data: Expected a list of documents")
@@ -233,6 +250,9 @@ def _event_page(document: Any, event: Mapping[str, Any]) -> Page | None:
     url = _first(said.get("url"), said.get("sourceURL"), document.get("url"))
     if not url:
         return None
+    error = _first(said.get("error"), document.get("error"), event.get("error"))
+    if not event.get("success", True):
+        error = error or "it could not be fetched"
     return Page(
         url=url,
         text=_first(document.get("markdown"), document.get("content")),
@@ -242,6 +262,7 @@ def _event_page(document: Any, event: Mapping[str, Any]) -> Page | None:
             "crawl": str(event.get("id") or ""),
             "description": _first(document.get("description"), said.get("description")),
         },
+        error=why_failed(said.get("statusCode"), error),
     )
 
 

@@ -196,6 +196,31 @@ def test_n13_events_without_anything_to_find_are_acknowledged(sender: Sender) ->
         assert (said["success"], said["status"], said["queued"]) == (True, "acknowledged", 0)
 
 
+def test_n13_failed_pages_are_said_and_do_not_take_the_place_of_good_ones(
+    acme: Asking, sender: Sender
+) -> None:
+    url = f"https://{uuid.uuid4().hex}.test/hedge"
+    good = sender.tell(page_event(url, "A hedge keeps the wind off."))
+    acme.follow(good["job_id"])
+    gone = page_event(url, "# 404\n\nNot found here.")
+    gone["data"][0]["metadata"].update(statusCode=404, error="Not Found")
+    down = page_event(url, None, success=False, error="it did not answer", type="batch_scrape.page")
+    odd = page_event(url, "Words of an error.")
+    odd["data"][0]["metadata"].update(statusCode=None, error="SCRAPE_TIMEOUT")
+
+    said = [sender.tell(event) for event in (gone, down, odd)]
+
+    assert [(one["status"], one["queued"]) for one in said] == [("acknowledged", 0)] * 3
+    assert [one["skipped"] for one in said] == [
+        [{"url": url, "error": "it was answered with 404: Not Found"}],
+        [{"url": url, "error": "it did not answer"}],
+        [{"url": url, "error": "SCRAPE_TIMEOUT"}],
+    ]
+    refused = acme.post("/api/index", {"url": url, "markdown": "Down.", "statusCode": 503}, 422)
+    assert "503" in refused["detail"]["error"]
+    assert acme.get("/pages/by-url", url=url)["full_content"] == "A hedge keeps the wind off."
+
+
 def test_n13_wrong_or_missing_signatures_are_refused(server: Server, sender: Sender) -> None:
     event = page_event("https://a.test/", "words")
     url = f"{server.url}/api/webhook/firecrawl"

@@ -28,6 +28,7 @@ from windrow.services.handing_in import (
     is_signed,
     take_event,
     take_pages,
+    why_failed,
 )
 from windrow.services.knowledge import COLLECTION, list_sources
 from windrow.services.searching import Searching
@@ -66,7 +67,8 @@ class SearchBody(Body, frozen=True):
 
 @router.post("/api/index", openapi_extra=takes_type(IndexBody), status_code=202)
 async def index(request: Request, caller: Writer) -> Response:
-    """Have a page found. One that was handed in before, at the same address, is replaced."""
+    """Have a page found. One that was handed in before, at the same address, is replaced; with a
+    `statusCode` of 400 and more it is refused, and what was there stays."""
     wanted = await read(request, IndexBody)
     page = Page(
         wanted.url,
@@ -74,6 +76,7 @@ async def index(request: Request, caller: Writer) -> Response:
         wanted.title,
         wanted.language,
         {"description": wanted.description},
+        why_failed(wanted.status_code),
     )
     options = TextOptions(caller.tenant, wanted.collection, wanted.tags)
     receipt = await take_pages(caller.queue, [page], options)
