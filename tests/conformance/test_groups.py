@@ -64,6 +64,20 @@ async def test_new_group_is_empty_and_active(store: Store, clock: FakeClock) -> 
     assert await store.get_group(made.id) == made
 
 
+async def test_group_that_is_asked_for_again_by_its_id_is_the_same(
+    store: Store, open_another
+) -> None:
+    new = GroupRow(id=new_id(), tenant="acme", is_open=True)
+    other = await open_another()
+    made = await asyncio.gather(store.create_group(new), other.create_group(new))
+    await store.close_group(new.id)
+
+    again = await store.create_group(new)
+
+    assert made[0] == made[1]
+    assert (again.id, again.state) == (new.id, "completed")
+
+
 @pytest.mark.parametrize("group_id", [UNKNOWN_ID, "no uuid", ""])
 async def test_unknown_group_is_not_found(store: Store, group_id: str) -> None:
     assert await store.get_group(group_id) is None

@@ -373,8 +373,8 @@ class JobAdmin(Protocol):
 
 class GroupStore(Protocol):
     async def create_group(self, row: GroupRow) -> Group:
-        """A group; with `root`, that (live) job's: a root has one group, asked for twice it is
-        returned as it is. Raises JobNotFound if the root is not live."""
+        """A group; one with this id that is there is returned as it is. With `root`, that (live)
+        job's: a root has one group. Raises JobNotFound if the root is not live."""
         ...
 
     async def keep_group_keys(
