@@ -35,6 +35,7 @@ PARAMETERS: Final = {
     "scrape_id": "the page, by the id it was answered with",
     "search": "a part of the title or of the address",
     "section": "only pages under this heading",
+    "session_id": "the id of a crawl, or of its session",
     "skip": "how many documents to pass over",
     "source_id": "the source",
     "state": "only in this state; may be said more than once",

@@ -13,14 +13,16 @@ import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from windrow.errors import IngestError, InvalidOptions
 from windrow.ingest.files.limits import SizeLimits, reason_too_large
 from windrow.ingest.files.reading import FileContent, FileText, to_text
 from windrow.ingest.web.urls import canonical, normalise, origin_of
+from windrow.pipelines.index.sessions import note
 from windrow.pipelines.knowledge.context import source_id
-from windrow.pipelines.knowledge.handing import Handed, hand_in
+from windrow.pipelines.knowledge.handing import Handed, hand_in, open_handed
 from windrow.pipelines.webhooks.sending import sign
 from windrow.queue.documents import SourceRow
 from windrow.queue.queue import Queue
@@ -29,6 +31,11 @@ from windrow.services.knowledge import COLLECTION
 logger = logging.getLogger(__name__)
 
 PAGE_EVENTS: Final = frozenset({"crawl.page", "batch_scrape.page"})
+CRAWL_EVENTS: Final = frozenset(
+    f"{what}.{event}"
+    for what in ("crawl", "batch_scrape")
+    for event in ("started", "completed", "failed", "cancelled")
+)
 NAME_CHARACTERS: Final = 60  # of a file, in the id of its source
 LONGEST_NAME: Final = 1000
 FAILED_FROM: Final = 400  # of the status of a page
@@ -116,7 +123,12 @@ async def take_files(queue: Queue, files: Sequence[Upload], options: TextOptions
 
 
 async def take_pages(
-    queue: Queue, pages: Sequence[Page], options: TextOptions, *, id: str | None = None
+    queue: Queue,
+    pages: Sequence[Page],
+    options: TextOptions,
+    *,
+    id: str | None = None,
+    session: str | None = None,
 ) -> Receipt:
     """Have pages found that somebody else has fetched. Those of one site are one source; a page
     that was handed in before is replaced. One that could not be fetched is passed over: what was
@@ -146,10 +158,15 @@ async def take_pages(
                     metadata=page.metadata,
                 )
             )
+    if session is not None:
+        await note(queue, session, "page", [one.uri for one in handed])
+        await note(queue, session, "source", [one.source.id for one in handed])
+        await note(queue, session, "failed", [_place(one.name) for one in taken if one.error])
     if not handed:
         return Receipt(None, taken)
     await _add_missing(queue, {one.source.id: one.source for one in handed}, options.tenant)
-    job_id = await hand_in(queue, options.tenant, handed, title=_titled(handed), id=id)
+    title = _titled(handed)
+    job_id = await hand_in(queue, options.tenant, handed, title=title, id=id, session=session)
     return Receipt(job_id, taken)
 
 
@@ -176,6 +193,8 @@ async def take_event(
     kind, data = event.get("type"), event.get("data")
     if not isinstance(kind, str):
         raise InvalidOptions("type: Required")
+    if kind in CRAWL_EVENTS:
+        await _note_event(queue, event, kind, options.tenant)
     if kind not in PAGE_EVENTS:
         return Receipt(None, ())
     if not isinstance(data, list):
@@ -185,8 +204,26 @@ async def take_event(
     job_id = str(uuid.uuid5(_DELIVERIES, f"{options.tenant or ''}\n{delivery}"))
     if await queue.get_many([job_id]):
         return Receipt(job_id, ())
-    pages = [_event_page(one, event) for one in data]
-    return await take_pages(queue, [page for page in pages if page], options, id=job_id)
+    session = await _session(queue, event, options.tenant)
+    found = [_event_page(one, event, session) for one in data]
+    pages = [page for page in found if page]
+    return await take_pages(queue, pages, options, id=job_id, session=session)
+
+
+async def _session(queue: Queue, event: Mapping[str, Any], tenant: str | None) -> str | None:
+    """The session of the crawl that an event is of, if it says of which."""
+    crawl = _clean(_first(event.get("id")))
+    return await open_handed(queue, tenant, crawl) if crawl else None
+
+
+async def _note_event(
+    queue: Queue, event: Mapping[str, Any], kind: str, tenant: str | None
+) -> None:
+    """Of one that is told twice the first counts."""
+    session = await _session(queue, event, tenant)
+    if session is not None:
+        at = datetime.now(UTC).isoformat()
+        await note(queue, session, "event", [f"{kind.rpartition('.')[2]} {at}"])
 
 
 def _read(name: str, file: Upload) -> FileText:
@@ -241,7 +278,7 @@ async def _add_missing(queue: Queue, sources: Mapping[str, SourceRow], tenant: s
         await queue.store.put_sources(missing)
 
 
-def _event_page(document: Any, event: Mapping[str, Any]) -> Page | None:
+def _event_page(document: Any, event: Mapping[str, Any], session: str | None) -> Page | None:
     """A document of Firecrawl's; None if it says neither what nor where."""
     if not isinstance(document, dict):
         return None
@@ -259,11 +296,17 @@ def _event_page(document: Any, event: Mapping[str, Any]) -> Page | None:
         title=_first(document.get("title"), said.get("title")),
         language=_first(said.get("language")),
         metadata={
-            "crawl": str(event.get("id") or ""),
+            "crawl": session or "",
             "description": _first(document.get("description"), said.get("description")),
         },
         error=why_failed(said.get("statusCode"), error),
     )
+
+
+def _place(url: str) -> str:
+    """As the page would be known."""
+    address = normalise(url)
+    return url if address is None else canonical(address, keeps_slash=True)
 
 
 def _first(*values: Any) -> str:

@@ -132,14 +132,6 @@ class Look:
             set_cookie(self.request, answer, NOTE, note, seconds=60)
         return answer
 
-
-def set_cookie(request: Request, answer: Response, name: str, value: str, *, seconds: int) -> None:
-    """Kept from scripts and from other sites."""
-    is_secure = request.url.scheme == "https"
-    answer.set_cookie(
-        name, value, max_age=seconds, httponly=True, samesite="strict", secure=is_secure
-    )
-
     @property
     def came_from(self) -> str:
         """The page of ours that led here, or the first one."""
@@ -152,6 +144,14 @@ def set_cookie(request: Request, answer: Response, name: str, value: str, *, sec
     def fail(self, status: int, title: str, why: str) -> Response:
         back = self.came_from
         return self.render("error.html", status=status, title=title, why=why, back=back)
+
+
+def set_cookie(request: Request, answer: Response, name: str, value: str, *, seconds: int) -> None:
+    """Kept from scripts and from other sites."""
+    is_secure = request.url.scheme == "https"
+    answer.set_cookie(
+        name, value, max_age=seconds, httponly=True, samesite="strict", secure=is_secure
+    )
 
 
 def _are_same(given: str, wanted: str) -> bool:

@@ -1,5 +1,5 @@
 """The bridge for other crawlers: pages are handed in one by one, or by the webhooks of a Firecrawl,
-searched and counted. These are there under `/api` only."""
+searched and counted; a session tells what a crawl brought. These are there under `/api` only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Path
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,8 +15,8 @@ from windrow.api.answers import answer
 from windrow.api.bodies import takes, takes_type, within_time
 from windrow.api.callers import Caller, Reader, Writer, identify
 from windrow.api.errors import ApiError
-from windrow.api.knowledge.reading import MOST, Body, read, unfit
-from windrow.errors import InvalidOptions
+from windrow.api.knowledge.reading import MOST, Body, Limit, missing, read, unfit
+from windrow.errors import InvalidOptions, JobNotFound
 from windrow.index.home import Mode
 from windrow.search.request import MOST as MOST_FOUND
 from windrow.search.request import Found, SearchRequest
@@ -32,10 +32,12 @@ from windrow.services.handing_in import (
 )
 from windrow.services.knowledge import COLLECTION, list_sources
 from windrow.services.searching import Searching
+from windrow.services.sessions import Session, get_session, list_sessions
 
 router = APIRouter(tags=["bridge"])
 
 _UNFIT: Final = re.compile(r"[^\w.-]")  # in the name of a host; globs have other signs
+SessionId = Annotated[str, Path(max_length=255)]
 Signature = Annotated[str | None, Header(alias="X-Firecrawl-Signature", max_length=200)]
 
 
@@ -156,6 +158,24 @@ async def stats(caller: Reader) -> Response:
     return answer(body)
 
 
+@router.get("/api/sessions")
+async def list_all_sessions(caller: Reader, limit: Limit = 20) -> Response:
+    """Crawls that feed the index, the newest first: how much each brought, and what took how
+    long."""
+    found = await list_sessions(caller.queue, tenant=caller.tenant, limit=limit)
+    return answer({"success": True, "sessions": [_session(one) for one in found]})
+
+
+@router.get("/api/sessions/{session_id}")
+async def read_session(session_id: SessionId, caller: Reader) -> Response:
+    """One of them, by the id of its crawl, be that here or elsewhere."""
+    try:
+        found = await get_session(caller.queue, session_id, tenant=caller.tenant)
+    except JobNotFound as error:
+        raise missing("Session not found") from error
+    return answer({"success": True, **_session(found)})
+
+
 @router.post("/api/webhook/firecrawl", openapi_extra=takes(type={"type": "string"}))
 async def receive(request: Request, x_firecrawl_signature: Signature = None) -> Response:
     """What a Firecrawl tells of its crawls: their pages are found here as well. Asks for no key,
@@ -188,6 +208,23 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
     status = "queued" if taken else "acknowledged"
     body = {"success": True, "status": status, "queued": len(taken), "skipped": skipped}
     return body if receipt.job_id is None else {**body, "job_id": receipt.job_id}
+
+
+def _session(one: Session) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "crawl_id": one.crawl,
+        "type": "webhook" if one.is_handed else "crawl",
+        "status": one.status,
+        "url": one.url,
+        "source_ids": one.sources,
+        "pages": one.pages,
+        "indexed": one.indexed,
+        "failed": one.failed,
+        "started_at": one.started_at,
+        "ended_at": one.ended_at,
+        "seconds": one.seconds,
+    }
 
 
 def _result(found: Found) -> dict[str, Any]:

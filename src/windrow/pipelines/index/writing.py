@@ -23,6 +23,7 @@ from windrow.errors import EmbeddingRefused, IndexUnavailable
 from windrow.index.home import Labels, Point, Space
 from windrow.pipelines.index.context import Chunk, Cut, Embedder, Indexing, next_space_of, space_of
 from windrow.pipelines.index.payloads import WritePayload
+from windrow.pipelines.index.sessions import Indexed, note_indexed
 from windrow.queue.documents import Collection, ContentInfo, DocumentInfo, Refused, Written
 from windrow.queue.outcome import Done, Fail
 
@@ -81,19 +82,28 @@ class Timings:
         return {step: round(seconds, 4) for step, seconds in self.seconds.items()}
 
 
+@dataclass(slots=True)
+class Ended:
+    """What became of the contents of a batch: those that documents are switched to, and those that
+    the embedder does not take."""
+
+    switched: list[Content] = field(default_factory=list)
+    refused: Refusals = field(default_factory=dict)
+
+
 async def write(indexing: Indexing, payloads: Sequence[WritePayload]) -> list[Done | Fail]:
     timings = Timings()
-    refused: Refusals = {}
+    ended = Ended()
     found = await load(indexing, [payload.content for payload in payloads])
     timings.ended("read")
     for (tenant, name), contents in _by_collection(found.values()).items():
-        refused |= await _write_collection(
-            indexing, await indexing.collection(tenant, name), contents, timings
-        )
+        collection = await indexing.collection(tenant, name)
+        await _write_collection(indexing, collection, contents, timings, ended)
     said = timings.plain()
+    await note_indexed(indexing.queue, _pages(ended.switched), said)
     return [
-        Fail(refused[payload.content])
-        if payload.content in refused
+        Fail(ended.refused[payload.content])
+        if payload.content in ended.refused
         else Done(_told(found.get(payload.content), said, len(payloads)))
         for payload in payloads
     ]
@@ -112,21 +122,25 @@ async def load(indexing: Indexing, ids: Iterable[str]) -> dict[str, Content]:
 
 
 async def _write_collection(
-    indexing: Indexing, collection: Collection, contents: Sequence[Content], timings: Timings
-) -> Refusals:
-    refused: Refusals = {}
+    indexing: Indexing,
+    collection: Collection,
+    contents: Sequence[Content],
+    timings: Timings,
+    ended: Ended,
+) -> None:
     current, following = space_of(collection), next_space_of(collection)
     embedder = await indexing.find_embedder(collection.embedder)
     if embedder is not None:
         refused = await _write_space(indexing, current, embedder, contents, following, timings)
         await indexing.queue.store.switch_contents(_written(contents, current, refused))
         await refuse(indexing, refused)
+        ended.refused |= refused
+        ended.switched += [one for one in contents if one.info.id not in refused]
         timings.ended("switch")
     elif following is None:
         raise IndexUnavailable(f"no embedder for the model {collection.embedder!r} is configured")
     if following is not None:
         await write_next(indexing, collection, contents, timings)
-    return refused
 
 
 async def write_next(
@@ -263,6 +277,17 @@ def _written(contents: Sequence[Content], space: Space, refused: Refusals) -> li
         Written(one.info.id, _count(one), space.name)
         for one in contents
         if one.info.id not in refused
+    ]
+
+
+def _pages(contents: Iterable[Content]) -> list[Indexed]:
+    """The pages of crawls that are found by these now. One that has come again since waits for
+    other words."""
+    return [
+        Indexed(str(document.metadata["crawl"]), document.uri, one.chunks is not None)
+        for one in contents
+        for document in one.documents
+        if document.metadata.get("crawl") and document.pending in (None, one.info.id)
     ]
 
 

@@ -7,6 +7,7 @@ job, which can be followed, gives them to the index.
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.pipelines.index.sessions import Indexed, is_opened, note_indexed, open_session
 from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.knowledge.items import QUEUE
 from windrow.pipelines.knowledge.sites import KEPT_SECONDS
@@ -31,6 +33,11 @@ from windrow.queue.outcome import Done
 from windrow.queue.queue import Queue
 
 FEED: Final = "source.feed"
+SESSION: Final = "source.session"
+SESSION_SECONDS: Final = 30 * 86_400  # that a session is kept, from its beginning
+
+# Where the ids of crawls elsewhere become ids of sessions.
+_SESSIONS: Final = uuid.UUID("3e2c9a57-7c55-5f0b-9a53-1d1f9f6f0c21")
 
 
 class HandedPayload(msgspec.Struct, frozen=True):
@@ -44,6 +51,12 @@ class HandedPayload(msgspec.Struct, frozen=True):
     def awaits(self, document: DocumentInfo) -> bool:
         """Whether a document still waits for what it was handed in with."""
         return document.pending is not None and document.pending == self.documents[document.id]
+
+
+class SessionPayload(msgspec.Struct, frozen=True):
+    """A crawl that goes on elsewhere, and whose pages are handed in."""
+
+    crawl: str  # as it is called there
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +73,70 @@ class Handed:
     dated_at: datetime | None = None
 
 
+def session_id(tenant: str | None, crawl: str) -> str:
+    """The session of a crawl elsewhere; two tenants may name theirs alike."""
+    return str(uuid.uuid5(_SESSIONS, f"{tenant or ''}\n{crawl}"))
+
+
+def session_tag(id: str) -> str:
+    return f"session:{id}"
+
+
+async def open_handed(queue: Queue, tenant: str | None, crawl: str) -> str:
+    """The id of the session of a crawl elsewhere, which is there from now on. Done twice, or by two
+    at once, it is one. The job is its record; the group, which ends at once so that it expires even
+    if nobody tells of the crawl's end, holds its notes."""
+    id = session_id(tenant, crawl)
+    if await is_opened(queue, id):
+        return id
+    await queue.create_group(id=id, hold=True, tenant=tenant, retention=SESSION_SECONDS)
+    await queue.close_group(id)
+    record = NewJob(
+        SESSION,
+        msgspec.to_builtins(SessionPayload(crawl)),
+        queue=QUEUE,
+        priority=Priority.SCAN,
+        tenant=tenant,
+        id=id,
+        retention=SESSION_SECONDS,
+    )
+    await queue.enqueue_many([record])
+    await open_session(queue, id)
+    return id
+
+
 async def hand_in(
-    queue: Queue, tenant: str | None, texts: Sequence[Handed], *, title: str, id: str | None = None
+    queue: Queue,
+    tenant: str | None,
+    texts: Sequence[Handed],
+    *,
+    title: str,
+    id: str | None = None,
+    session: str | None = None,
 ) -> str:
     """Keep texts as documents, and enqueue what makes them searchable; the id of that job. Their
     sources are there already. What is known in the same words is not written again."""
     sources = {one.source.id: one.source for one in texts}
     documents: dict[str, str] = {}
     unchanged = 0
+    found: list[str] = []
     rows, contents = [], []
     for one in texts:
         before = await _before(queue, one)
         row, content = _row(one, before)
         if before is not None and before.is_settled_with(row.pending):
             unchanged += 1
+            found += [row.uri] if before.is_searchable else []
         else:
             documents[row.id] = content.id
         rows.append(row)
         contents.append(content)
     await queue.store.put_documents(rows, contents)
     await queue.store.put_sources([SourceNote(one.tenant, one.id) for one in sources.values()])
+    if session is not None:
+        await note_indexed(queue, [Indexed(session, uri) for uri in found])
     payload = HandedPayload(documents, title, tuple(sources), unchanged)
+    tags = [f"source:{one}" for one in sources] if len(sources) == 1 else []
     job = NewJob(
         FEED,
         msgspec.to_builtins(payload),
@@ -88,7 +144,7 @@ async def hand_in(
         priority=Priority.NOTE,
         tenant=tenant,
         id=id or new_id(),
-        tags=[f"source:{one}" for one in sources] if len(sources) == 1 else [],
+        tags=tags if session is None else [*tags, session_tag(session)],
         retention=KEPT_SECONDS,
     )
     [inserted] = await queue.enqueue_many([job])

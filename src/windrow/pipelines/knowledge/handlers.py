@@ -16,7 +16,13 @@ from windrow.pipelines.knowledge.folders import (
     scan_folder,
     scan_project,
 )
-from windrow.pipelines.knowledge.handing import FEED, HandedPayload, feed
+from windrow.pipelines.knowledge.handing import (
+    FEED,
+    SESSION,
+    HandedPayload,
+    SessionPayload,
+    feed,
+)
 from windrow.pipelines.knowledge.items import (
     LEASE_SECONDS,
     MAX_ATTEMPTS,
@@ -34,7 +40,7 @@ from windrow.pipelines.knowledge.removing import delete_document, delete_tenant
 from windrow.pipelines.knowledge.renaming import rename
 from windrow.pipelines.knowledge.trouble import BACKOFF, PROBE_SECONDS, Storage, outcome_of
 from windrow.queue.job import Job
-from windrow.queue.outcome import Outcome, Snooze
+from windrow.queue.outcome import Done, Outcome, Snooze
 from windrow.worker.registry import Handler, handler
 
 T = TypeVar("T")
@@ -80,7 +86,7 @@ def knowledge_handlers(
         _batched(pair, function, knowledge, storage, seconds.get(pair[0], LEASE_SECONDS))
         for pair, function in IN_BATCHES.items()
     ]
-    return [*single, *batched, _refreshing(knowledge), _feeding(knowledge, storage)]
+    return [*single, *batched, _refreshing(knowledge), _feeding(knowledge, storage), _recording()]
 
 
 def _refreshing(knowledge: Knowledge) -> Handler:
@@ -103,6 +109,16 @@ def _feeding(knowledge: Knowledge, storage: Storage) -> Handler:
             return outcome_of(error)
         storage.note(None)
         return outcome
+
+    return run
+
+
+def _recording() -> Handler:
+    """Of a crawl elsewhere: there is nothing to do, as its pages are handed in."""
+
+    @handler(SESSION, queue=QUEUE, lease=LEASE_SECONDS)
+    async def run(job: Job, payload: SessionPayload) -> Outcome:
+        return Done(None)
 
     return run
 

@@ -7,10 +7,12 @@ index is to do is enqueued by the completion.
 from __future__ import annotations
 
 import hashlib
+import logging
 from datetime import datetime
 from typing import Final
 
 from windrow.errors import GroupNotFound
+from windrow.pipelines.index.sessions import Indexed, is_opened, note, note_indexed
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.web.payloads import CrawlPayload, FeedPayload, PagePayload
@@ -26,17 +28,19 @@ from windrow.queue.documents import (
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState, NewJob
 from windrow.queue.queue import Queue
-from windrow.queue.store import Store
+
+logger = logging.getLogger(__name__)
 
 GONE: Final = frozenset({404, 410})
 PAGE: Final = 1000
 
 
 async def feed_page(
-    store: Store, job: Job, payload: PagePayload, feed: FeedPayload, scraped: Scraped
+    queue: Queue, job: Job, payload: PagePayload, feed: FeedPayload, scraped: Scraped
 ) -> list[NewJob]:
     """Keep a page as a document; the jobs that make it searchable. Of a source that was removed
     while the page was fetched nothing is kept: nobody could remove it any more."""
+    store = queue.store
     if not await store.get_sources(job.tenant or "", [feed.source]):
         return []
     document = scraped.document
@@ -44,17 +48,21 @@ async def feed_page(
     found = await store.find_documents(job.tenant, feed.collection, feed.source, [uri])
     before = found[0] if found else None
     status = document.metadata.status_code
+    text = document.markdown or ""
+    if status >= 400 or not text.strip():
+        await _note_failed(queue, payload, uri, status)
     if status in GONE:
         if before is not None:
             await store.delete_documents([before.id])
             return [tidy_job()]
         return []
-    text = document.markdown or ""
     if status >= 400 or not text.strip():
         return []  # what was there before is better than this
     row, content = _row(job, payload, feed, scraped, uri, text, before)
     await store.put_documents([row], [content])
     if before is not None and before.is_settled_with(row.pending):
+        if before.is_searchable:
+            await note_indexed(queue, [Indexed(payload.crawl_id or "", uri)])
         return []
     return write_jobs([row.pending or ""], tenant=job.tenant, priority=job.priority)
 
@@ -94,6 +102,13 @@ async def _has_seen_all(queue: Queue, crawl_id: str) -> bool:
         return False  # a batch names its pages
     limit = CrawlPayload(url="", crawl_id="").crawler_options.limit
     return bool(group.members < options.get("limit", limit))
+
+
+async def _note_failed(queue: Queue, payload: PagePayload, uri: str, status: int) -> None:
+    why = f"it was answered with {status}" if status >= 400 else "there is no text in it"
+    logger.warning("%s is not indexed: %s", uri, why)
+    if payload.crawl_id is not None and await is_opened(queue, payload.crawl_id):
+        await note(queue, payload.crawl_id, "failed", [uri])
 
 
 def _row(

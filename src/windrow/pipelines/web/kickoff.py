@@ -15,6 +15,7 @@ from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.web.discovery import read_llms_txts, read_sitemaps, sitemap_urls
 from windrow.ingest.web.robots import ALLOWS_ALL, Robots
 from windrow.ingest.web.scope import Scope
+from windrow.pipelines.index.sessions import open_session
 from windrow.pipelines.web.context import Web, scope_of
 from windrow.pipelines.web.frontier import choose, page_jobs
 from windrow.pipelines.web.limiting import set_crawl_limit
@@ -51,6 +52,8 @@ async def start_crawl(web: Web, job: Job, payload: CrawlPayload) -> Done:
         max_jobs=scope.options.limit,
         then=finish_job(payload, job.tenant),
     )
+    if payload.feed is not None:
+        await open_session(web.queue, payload.crawl_id)
     delay = scope.options.delay or robots.crawl_delay(scope.options.robots_user_agent)
     page = PagePayload(
         url=scope.start,

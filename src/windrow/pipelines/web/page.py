@@ -40,7 +40,7 @@ async def scrape_page(web: Web, job: Job, payload: PagePayload) -> Done:
         payload = await _follow_redirect(web, job, payload, scraped)
         then = await _find_pages(web, job, payload, scraped)
     if payload.feed is not None:
-        then += await feed_page(web.queue.store, job, payload, payload.feed, scraped)
+        then += await feed_page(web.queue, job, payload, payload.feed, scraped)
     await pay(web, job, payload.budget)
     await note_answer(job, payload, scraped)
     return Done(wire, then=[*then, *tell_of(job, payload)])
