@@ -31,6 +31,7 @@ from windrow.pipelines.knowledge.trouble import outcome_of
 from windrow.queue.job import JobState, NewJob
 from windrow.queue.outcome import Done, Fail, Retry, Snooze
 from windrow.queue.store import Store
+from windrow.services.knowledge import AddOptions, add_text
 
 
 async def test_u8_single_file_is_a_source_of_its_own(desk: Desk) -> None:
@@ -146,6 +147,22 @@ async def test_u8_notes_are_kept_changed_and_dropped(desk: Desk) -> None:
 
     await desk.run("content", "delete", {"content": "", "document_id": document.id})
     assert await desk.documents() == []
+
+
+async def test_note_has_all_the_tags_it_was_ever_given(desk: Desk) -> None:
+    async def tagged(*tags: str) -> tuple[str, ...]:
+        options = AddOptions(collection=COLLECTION, tags=tags)
+        await add_text(desk.queue, "hay", options)
+        await desk.work()
+        [document] = await desk.documents()
+        assert document.is_searchable
+        return document.tags
+
+    assert await tagged("m1", "m2") == ("m1", "m2")
+    assert await tagged() == ("m1", "m2")
+    assert len(desk.written) == 1
+    assert await tagged("m3", "m1") == ("m1", "m2", "m3")
+    assert len(desk.written) == 2, "its labels are written anew"
 
 
 async def test_u8_document_is_deleted_by_id_or_path_of_its_own_tenant_only(desk: Desk) -> None:

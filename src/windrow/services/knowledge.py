@@ -138,7 +138,7 @@ async def add_text(
         content=text,
         source_type=source_type,
         title=chosen.title,
-        main_tag=next(iter(chosen.tags), None),
+        tags=tuple(chosen.tags),
     )
     job = new_item("content", "ingest", chosen.collection, payload, tenant=chosen.tenant)
     [inserted] = await queue.enqueue_many([job])

@@ -54,6 +54,7 @@ class ContentPayload(_Payload, frozen=True, kw_only=True):
     source_type: str = "scratchbook"
     main_tag: str | None = None
     full_tag: str | None = None
+    tags: tuple[str, ...] = ()  # more of them
     title: str | None = None
     document_id: str | None = None  # of an update or deletion: the note as it was
 

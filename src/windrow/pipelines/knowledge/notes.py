@@ -32,9 +32,12 @@ async def keep_note(knowledge: Knowledge, job: Job, payload: ContentPayload) -> 
     if not payload.content.strip():
         return Done({"dropped": "there is nothing in it"})
     digest = hashlib.sha256(payload.content.encode("utf-8", "replace")).hexdigest()
+    tags = _tags(source, payload)
+    if before is not None and before.content_hash == digest:
+        tags = tuple(dict.fromkeys([*before.tags, *tags]))  # said again, it keeps what it has
     id = before.id if before else new_id()
     content = content_id(id, digest)
-    if before is not None and before.is_settled_with(content):
+    if before is not None and before.is_settled_with(content) and before.tags == tags:
         return Done({"document": before.id, "unchanged": True})
     row = DocumentRow(
         id=id,
@@ -44,7 +47,7 @@ async def keep_note(knowledge: Knowledge, job: Job, payload: ContentPayload) -> 
         uri=before.uri if before else _uri(payload.content),
         title=payload.title or title_of(payload.content),
         language="markdown",
-        tags=tuple(dict.fromkeys([*source.tags, *_tags(payload)])),
+        tags=tags,
         metadata={"source_type": payload.source_type},
         content_hash=digest,
         pending=content,
@@ -110,5 +113,6 @@ def _uri(text: str) -> str:
     return f"note:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
-def _tags(payload: ContentPayload) -> list[str]:
-    return [tag for tag in (payload.main_tag, payload.full_tag) if tag]
+def _tags(source: SourceRow, payload: ContentPayload) -> tuple[str, ...]:
+    given = (*source.tags, payload.main_tag, payload.full_tag, *payload.tags)
+    return tuple(dict.fromkeys(tag for tag in given if tag))
