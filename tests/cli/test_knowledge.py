@@ -123,6 +123,31 @@ def test_source_is_exported_and_imported(
 
     assert taken == {"sources": 1, "documents": len(lines) - 1}
     assert read("sources", "show", id)["documents"] == len(lines) - 1
+    again = windrow("sources", "import", str(file))
+    assert "A worker (`windrow worker` or `windrow serve`) makes them searchable." in again.stdout
+    assert windrow("worker", "--until-idle").returncode == 0
+    assert sorted(windrow("sources", "export", id).stdout.splitlines()) == sorted(lines)
+    assert {json.loads(line)["document"]["dated_at"] for line in lines[1:]} == {
+        "2023-11-14T22:13:20Z"
+    }
+    dated = windrow("search", "apples", "--since", "2023-11-14", "--until", "2023-11-15")
+    assert "Apples" in dated.stdout
+
+
+def test_search_takes_a_source_by_any_of_its_names(
+    windrow: Windrow, read: Read, docs: Path, tmp_path: Path
+) -> None:
+    id = read("add", str(docs), "--title", "Fruit")["id"]
+    (tmp_path / "other.md").write_text("# Apples of others")
+    read("add", str(tmp_path / "other.md"))
+
+    for name in (id, id[:6], "Fruit", str(docs)):
+        found = read("search", "apples", "--source", name)["results"]
+        assert {one["source"] for one in found} == {id}, name
+    unknown = windrow("search", "apples", "--source", "Vegetables")
+    assert unknown.returncode != 0
+    assert "no source 'Vegetables'" in unknown.stderr
+    assert "windrow sources list" in unknown.stderr
 
 
 def test_one_note_is_removed_and_the_others_stay(windrow: Windrow, read: Read) -> None:

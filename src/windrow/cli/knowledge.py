@@ -332,7 +332,7 @@ def import_(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take in sources and documents that were exported."""
+    """Take in sources and documents that were exported; a worker makes them searchable."""
     from windrow.services.exporting import import_lines
 
     try:
@@ -345,6 +345,8 @@ def import_(
         print_json({"sources": sources, "documents": documents})
     else:
         print(f"{sources} sources, {documents} documents")
+        if documents:
+            print("A worker (`windrow worker` or `windrow serve`) makes them searchable.")
 
 
 def source_fields(info: SourceInfo) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -41,6 +42,7 @@ _DOCUMENT: Final = (
     "metadata",
     "content_hash",
     "size",
+    "dated_at",
 )
 
 
@@ -56,6 +58,7 @@ class _Document(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: dict[str, Any] = {}
     content_hash: str = ""
     size: Annotated[int, msgspec.Meta(ge=0)] = 0
+    dated_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 async def export_lines(queue: Queue, source: SourceRow) -> AsyncIterator[dict[str, Any]]:
@@ -73,7 +76,12 @@ async def export_folder(queue: Queue, source: SourceRow, folder: Path) -> int:
     for_names: set[str] = set()
     async for document, text in iterate_documents(queue, source):
         name = _file_name(document, for_names)
-        head = {"title": document.title, "uri": document.uri, "tags": list(document.tags)}
+        head = {
+            "title": document.title,
+            "uri": document.uri,
+            "tags": list(document.tags),
+            **({} if document.dated_at is None else {"date": document.dated_at}),
+        }
         lines = "".join(
             f"{key}: {msgspec.json.encode(value).decode()}\n" for key, value in head.items()
         )
@@ -173,6 +181,7 @@ def _document(
         content_hash=digest,
         pending=pending,
         size=given.size,
+        dated_at=given.dated_at,
     )
     if same or pending is None:
         return row, None
