@@ -42,7 +42,10 @@ def search(
     collection: Annotated[
         list[str] | None, typer.Option("--collection", "-c", help="Only these.")
     ] = None,
-    source: Annotated[list[str] | None, typer.Option("--source", "-s", help="Only these.")] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", "-s", help="Only these, by id, address, path or title."),
+    ] = None,
     path: Annotated[
         str | None, typer.Option(metavar="GLOB", help="Like src/**/*.py, or https://host/docs/**.")
     ] = None,
@@ -71,6 +74,7 @@ def search(
     settings = load(database)
     # Not at the top: other commands start without them.
     from windrow.search.request import SearchRequest
+    from windrow.services.searching import find_source_ids
     from windrow.services.searching import search as search_for
 
     request = SearchRequest(
@@ -79,7 +83,7 @@ def search(
         limit=limit,
         tenant=tenant,
         collections=tuple(collection or ()),
-        sources=tuple(source or ()),
+        sources=tuple(run(find_source_ids(settings, source, tenant))) if source else (),
         path=path,
         languages=tuple(language or ()),
         branch=branch,

@@ -170,6 +170,23 @@ async def list_some(
 async def find_source(queue: Queue, named: str, *, tenant: str | None = None) -> SourceInfo:
     """One source, by its id or the beginning of that, its address, or its title. Raises
     SourceNotFound."""
+    found = await _named(queue, named, tenant)
+    if len(found) > 1:
+        raise _several(named, [one.id for one in found])
+    return await _describe(queue, found[0])
+
+
+async def find_source_id(queue: Queue, named: str, *, tenant: str | None = None) -> str:
+    """The id of what is named so; sources of several tenants may share it. Raises
+    SourceNotFound."""
+    ids = {one.id for one in await _named(queue, named, tenant)}
+    if len(ids) > 1:
+        raise _several(named, sorted(ids))
+    return ids.pop()
+
+
+async def _named(queue: Queue, named: str, tenant: str | None) -> list[Source]:
+    """Those that a name is the best name of; at least one."""
     by_path = to_text(await asyncio.to_thread(os.path.abspath, named))
     everything = await _read_sources(queue, tenant)
     for is_it in (
@@ -178,13 +195,13 @@ async def find_source(queue: Queue, named: str, *, tenant: str | None = None) ->
         lambda one: one.title == named,
         lambda one: len(named) >= 4 and one.id.startswith(named),
     ):
-        found = [one for one in everything if is_it(one)]
-        if len(found) == 1:
-            return await _describe(queue, found[0])
-        if found:
-            ids = ", ".join(one.id for one in found)
-            raise SourceNotFound(named, f"it is several: {ids}")
+        if found := [one for one in everything if is_it(one)]:
+            return found
     raise SourceNotFound(named)
+
+
+def _several(named: str, ids: Sequence[str]) -> SourceNotFound:
+    return SourceNotFound(named, f"it is several: {', '.join(ids)}")
 
 
 async def get_info(

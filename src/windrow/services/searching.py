@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from windrow.services.indexing import (
     socket_path,
 )
 from windrow.services.jobs import open_queue
+from windrow.services.knowledge import find_source_id
 from windrow.settings import Settings
 
 LARGEST_ANSWER: Final = 64 * 1024 * 1024
@@ -48,6 +50,14 @@ async def search(settings: Settings, request: SearchRequest) -> SearchAnswer:
             return answer
     async with open_queue(settings, migrate=None) as queue, Searching(settings, queue) as searching:
         return await searching.search(request)
+
+
+async def find_source_ids(
+    settings: Settings, named: Sequence[str], tenant: str | None
+) -> list[str]:
+    """The ids of sources that somebody calls so. Raises SourceNotFound."""
+    async with open_queue(settings, migrate=None) as queue:
+        return [await find_source_id(queue, one, tenant=tenant) for one in named]
 
 
 class Searching:
