@@ -113,6 +113,17 @@ def test_key_that_may_only_read_adds_nothing(connect: Callable[[str], Session]) 
     assert "role write" in connect("reader").fail("add_source", text="a note")
 
 
+async def test_address_in_capitals_is_an_address_and_never_a_path(
+    connect: Callable[[str], Session], site: str
+) -> None:
+    writer = connect("writer")
+    said = writer.fail("add_source", what="HTTP://../../../../../../etc/hostname")
+    assert "is no address of the web" in said
+    added = writer.call("add_source", what=site.upper(), is_page=True, wait_seconds=0)
+    assert added["source"]["uri"].lower() == site
+    assert added["source"]["kind"] == "page"
+
+
 @pytest.mark.parametrize("what", ["/etc/hostname", "library:mcp", "file:///etc/hostname", "~/.ssh"])
 def test_tenant_cannot_add_what_is_on_the_server(
     connect: Callable[[str], Session], what: str

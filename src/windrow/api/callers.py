@@ -47,7 +47,7 @@ class Caller:
     @property
     def jobs(self) -> TenantQueue:
         """The queue as this caller may use it."""
-        return TenantQueue(self.queue, self.tenant)
+        return TenantQueue(self.queue, self.tenant, is_admin=self.identity.may("admin"))
 
 
 async def identify(connection: HTTPConnection) -> Identity:

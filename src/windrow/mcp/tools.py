@@ -30,10 +30,12 @@ from windrow.services.knowledge import (
     Added,
     AddOptions,
     add,
+    add_site,
     add_text,
     find_source,
     get_info,
     is_settled,
+    is_web,
     list_sources,
 )
 from windrow.services.overview import OwnPlace
@@ -48,7 +50,6 @@ MOST_CHARACTERS: Final = 100_000
 LARGEST_RESULT: Final = 20_000  # bytes of a job's result that are shown
 LONGEST_WAIT: Final = 60.0
 LOOK_SECONDS: Final = 0.1
-WEB: Final = ("http://", "https://")
 BROKEN: Final = "the database did not answer as it should; the server's log has more"
 
 Collection = Annotated[str | None, Field(description="Only this collection; null: all of them.")]
@@ -202,9 +203,19 @@ class Tools:
             if text is not None:
                 added = await add_text(self.queue, text, options)
             else:
-                _check_place(caller, what or "")
-                added = await add(self.queue, what or "", options)
+                added = await self._add(caller, what or "", options)
             return await self._see_through(added, wait_seconds)
+
+    async def _add(self, caller: Identity, what: str, options: AddOptions) -> Added:
+        """Addresses of the web are for everybody; the files of this machine are not for tenants."""
+        if caller.tenant is None and caller.may("admin"):
+            return await add(self.queue, what, options)
+        if not is_web(what):
+            raise NotPermitted(
+                "only URLs and texts can be added with this key: files and folders of the server, "
+                "and its libraries, take an admin's key of all tenants"
+            )
+        return await add_site(self.queue, what, options)
 
     async def _see_through(self, added: Added, seconds: float) -> views.AddedSource:
         """What came of it, once all of it can be found or the time is up."""
@@ -270,17 +281,6 @@ def _told(tools: Tools, ctx: Context[Any, Any], role: Role) -> Iterator[Identity
         raise ToolError(BROKEN) from error
     except WindrowError as error:
         raise ToolError(str(error)) from error
-
-
-def _check_place(caller: Identity, what: str) -> None:
-    """Addresses of the web are for everybody; the files of this machine are not for tenants."""
-    if what.startswith(WEB):
-        return
-    if caller.tenant is not None or not caller.may("admin"):
-        raise NotPermitted(
-            "only URLs and texts can be added with this key: files and folders of the server, and "
-            "its libraries, take an admin's key of all tenants"
-        )
 
 
 def _moment(at: datetime | None) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -43,7 +44,8 @@ COLLECTION: Final = "default"
 LIBRARY: Final = "library:"
 DAY_SECONDS: Final = 86_400
 PAGE: Final = 1000
-_WEB: Final = ("http://", "https://")
+_WEB: Final = frozenset({"http", "https"})
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +104,42 @@ async def add(
     *,
     budget: BudgetPayload | None = None,
 ) -> Added:
-    """Have something ingested: an address, a path, or `library:NAME`. What is fetched for it may
-    use this of its tenant's quota. Raises FileGone and InvalidOptions, and then nothing is begun.
+    """Have something ingested: an address, a path, or `library:NAME`. For people on this machine
+    only, whose files it reads: others call `add_site`. What is fetched for it may use this of its
+    tenant's quota. Raises FileGone and InvalidOptions, and then nothing is begun.
     """
     chosen = options or AddOptions()
-    if what.startswith(_WEB):
+    if _SCHEME.match(what):
         source = _site(what, chosen)
     elif what.startswith(LIBRARY):
         source = _library(what.removeprefix(LIBRARY), chosen)
     else:
         source = await asyncio.to_thread(_on_disk, what, chosen)
+    return await _begin(queue, source, chosen, budget)
+
+
+async def add_site(
+    queue: Queue,
+    url: str,
+    options: AddOptions | None = None,
+    *,
+    budget: BudgetPayload | None = None,
+) -> Added:
+    """Have a site or a page ingested. Whatever the text says, it is never taken for a path: this is
+    what callers from elsewhere are served by. Raises InvalidOptions, and then nothing is begun."""
+    chosen = options or AddOptions()
+    return await _begin(queue, _site(url, chosen), chosen, budget)
+
+
+def is_web(what: str) -> bool:
+    """Whether a text is meant as an address that can be fetched; schemes have no case."""
+    scheme = _SCHEME.match(what)
+    return scheme is not None and scheme[1].lower() in _WEB
+
+
+async def _begin(
+    queue: Queue, source: SourceRow, chosen: AddOptions, budget: BudgetPayload | None
+) -> Added:
     known = await queue.store.get_sources(source.tenant or "", [source.id])
     if known:
         source = _as_before(source, known[0], chosen)
@@ -353,9 +381,7 @@ async def _count_jobs(queue: Queue, source: Source) -> int:
 
 
 def _site(url: str, options: AddOptions) -> SourceRow:
-    address = normalise(url)
-    if address is None:
-        raise InvalidOptions(f"{url!r} is no address of the web")
+    address = _address(url)
     CrawlOptions.parse(dict(options.crawl))
     ScrapeOptions.parse(dict(options.scrape))
     kind: SourceKind = "page" if options.is_page else "site"
@@ -365,13 +391,26 @@ def _site(url: str, options: AddOptions) -> SourceRow:
     return replace(row, id=source_id(canonical(address)))
 
 
+def _address(url: str) -> str:
+    if not is_web(url):
+        raise InvalidOptions(
+            f"{url!r} is not supported: only addresses that begin with http:// or https:// are"
+        )
+    address = normalise(url)
+    if address is None:
+        raise InvalidOptions(f"{url!r} is no address of the web")
+    return address
+
+
 def _library(name: str, options: AddOptions) -> SourceRow:
     name, _, version = name.partition("==")
     version = version or options.version
     payload = LibraryPayload(library_name=name, library_version=version)
     title = f"{name} {version}".strip()
     uri = options.url or f"library:{title}"
-    if options.url and not options.url.startswith(_WEB):
+    if options.url and _SCHEME.match(options.url):
+        uri = _address(options.url)
+    elif options.url:
         uri = to_text(os.path.abspath(os.path.expanduser(options.url)))
     row = _row(options, "library", uri, title, {})
     kept = {

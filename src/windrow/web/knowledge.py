@@ -74,7 +74,8 @@ async def _add(look: Look, form: FormData) -> Response:
         case "site":
             crawl = _numbers(form, limit="limit", depth="maxDiscoveryDepth")
             options = dataclasses.replace(options, crawl=crawl)
-            added = await knowledge.add(look.queue, _address(form), options)
+            url = str(form.get("url", "")).strip()
+            added = await knowledge.add_site(look.queue, url, options)
         case "note":
             text = str(form.get("text", "")).strip()
             if not text:
@@ -85,13 +86,6 @@ async def _add(look: Look, form: FormData) -> Response:
         case _:
             raise InvalidOptions("say what is to be added")
     return look.back(f"/ui/sources/{added.source.id}", "The source is being taken in")
-
-
-def _address(form: FormData) -> str:
-    url = str(form.get("url", "")).strip()
-    if not url.startswith(("http://", "https://")):
-        raise InvalidOptions("an address begins with http:// or https://")
-    return url
 
 
 def _numbers(form: FormData, **names: str) -> dict[str, int]:

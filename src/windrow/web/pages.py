@@ -65,7 +65,7 @@ class Look:
         self.request = request
         self.viewer = viewer
         self.queue: Queue = request.app.state.queue
-        self.jobs = TenantQueue(self.queue, viewer.tenant)
+        self.jobs = TenantQueue(self.queue, viewer.tenant, is_admin=viewer.may("admin"))
 
     @property
     def query(self) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ from windrow.services.knowledge import (
     COLLECTION,
     DAY_SECONDS,
     AddOptions,
-    add,
+    add_site,
     change_source,
     get_info,
     list_sources,
@@ -37,7 +37,6 @@ router = APIRouter(tags=["knowledge"])
 
 DEEPEST: Final = 5
 MOST_DAYS: Final = 3650
-_WEB: Final = re.compile(r"https?://\S", re.IGNORECASE)
 
 
 class CrawlBody(Body, frozen=True):
@@ -71,8 +70,6 @@ async def crawl(request: Request, caller: Writer) -> Response:
     """Have a site crawled, and its pages found. Its progress is asked for by `progressId`."""
     wanted = await read(request, CrawlBody)
     url = wanted.url.strip()
-    if not _WEB.match(url):
-        raise unfit("url: only addresses that begin with http:// or https:// are crawled")
     options = AddOptions(
         collection=wanted.collection,
         tenant=caller.tenant,
@@ -87,7 +84,7 @@ async def crawl(request: Request, caller: Writer) -> Response:
     )
     budget = await take_budget(caller.queue, caller.quota)
     try:
-        added = await add(caller.queue, url, options, budget=budget)
+        added = await add_site(caller.queue, url, options, budget=budget)
     except InvalidOptions as error:
         raise unfit(str(error)) from error
     body = {
