@@ -429,3 +429,20 @@ async def test_what_documents_wait_for_is_listed_in_pages_without_what_was_refus
     assert await store.list_awaited("acme", "docs", "s1", after=ids[0]) == listed[1:]
     assert len(await store.list_awaited()) == 4
     assert await store.list_awaited("", "docs", "s1") == []
+
+
+async def test_page_is_removed_only_if_it_is_still_as_a_crawl_left_it(store: Store) -> None:
+    old, changed, handed = (
+        document(uri, uri, metadata={"crawl": crawl} if crawl else {})
+        for uri, crawl in (("old", "first"), ("changed", "first"), ("handed", None))
+    )
+    await put(store, old, changed, handed)
+    await put(store, document("changed", "newer", metadata={"crawl": "second"}))
+
+    seen = {old[0].id: "first", changed[0].id: "first", handed[0].id: None, new_id(): "first"}
+    assert await store.delete_pages(seen) == 2
+
+    assert [one.uri for one in await store.list_documents("acme", "docs")] == ["changed"]
+    named = await dropped(store)
+    assert named[old[1].id] is False
+    assert await store.delete_pages({}) == 0

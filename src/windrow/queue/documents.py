@@ -262,6 +262,11 @@ def read_pending(rows: Sequence[Mapping[str, Any]]) -> Pending:
     return Pending(first["documents"], first["waiting"], contents, first["refused"], first["why"])
 
 
+def page_values(crawls: Mapping[str, str | None]) -> dict[str, Any]:
+    rows = [{"id": id, "crawl": crawl} for id, crawl in crawls.items()]
+    return {"rows": encode(rows, "documents").json.decode()}
+
+
 def tenant_text(tenant: str | None) -> str:
     return tenant or ""
 

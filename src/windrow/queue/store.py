@@ -692,6 +692,11 @@ class DocumentStore(Protocol):
         """Remove documents, which are found no more; how many. Their contents are dropped."""
         ...
 
+    async def delete_pages(self, crawls: Mapping[str, str | None]) -> int:
+        """Remove documents, each only if it is still as this crawl left it (its id in the metadata;
+        None: as something else did); how many."""
+        ...
+
     async def move_documents(self, moves: Sequence[Move]) -> list[str]:
         """Put documents at other places, where they replace what is there; the contents whose
         labels in the index are to be written again."""

@@ -70,6 +70,7 @@ class AddOptions:
 class Added:
     source: SourceRow
     job_id: str
+    is_begun: bool = True  # by this; else it was under way already
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ async def _begin(
     await plan_refresh(queue, source)
     [job, *_] = source_jobs(source, priority=Priority.COMMAND, budget=budget)
     [inserted] = await queue.enqueue_many([job])
-    return Added(source, inserted.id)
+    return Added(source, inserted.id, is_begun=inserted.outcome != "existing")
 
 
 async def add_text(

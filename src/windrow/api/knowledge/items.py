@@ -67,7 +67,8 @@ class ChangeBody(Body, frozen=True):
 
 @router.post("/knowledge-items/crawl", openapi_extra=takes_type(CrawlBody))
 async def crawl(request: Request, caller: Writer) -> Response:
-    """Have a site crawled, and its pages found. Its progress is asked for by `progressId`."""
+    """Have a site crawled, and its pages found. Its progress is asked for by `progressId`. If it is
+    being crawled already, that crawl's is answered; other options hold from the next one on."""
     wanted = await read(request, CrawlBody)
     url = wanted.url.strip()
     options = AddOptions(
@@ -92,7 +93,7 @@ async def crawl(request: Request, caller: Writer) -> Response:
         "progressId": added.job_id,
         "job_id": added.job_id,
         "source_id": added.source.id,
-        "message": "Crawl started",
+        "message": "Crawl started" if added.is_begun else "It is being crawled already",
     }
     return answer(body)
 

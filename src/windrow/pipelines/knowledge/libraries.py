@@ -19,7 +19,7 @@ from windrow.pipelines.knowledge.context import Item, Knowledge, documents_of, g
 from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.knowledge.folders import scan
 from windrow.pipelines.knowledge.items import LibraryPayload
-from windrow.pipelines.knowledge.sites import crawl_job
+from windrow.pipelines.knowledge.sites import crawl_job, find_crawl
 from windrow.queue.documents import (
     ContentRow,
     DocumentInfo,
@@ -87,6 +87,9 @@ async def _source(knowledge: Knowledge, item: Item, payload: LibraryPayload) -> 
 
 
 async def _crawl(knowledge: Knowledge, job: Job, item: Item, source: SourceRow) -> Done:
+    running = await find_crawl(knowledge.queue, item.tenant, source.id)
+    if running is not None:
+        return Done({"crawl": running})
     options = {"limit": MOST_PAGES, "maxDiscoveryDepth": DEPTH}
     crawl = crawl_job(source, {**options, **source.options.get("crawl", {})})
     await knowledge.queue.store.put_sources([source], tx=job.tx)

@@ -10,7 +10,7 @@ import msgspec
 
 from windrow.pipelines.index.awaiting import write_awaited
 from windrow.pipelines.knowledge.items import QUEUE, FilePayload, new_item
-from windrow.pipelines.knowledge.sites import crawl_job, page_job
+from windrow.pipelines.knowledge.sites import crawl_job, find_crawl, page_job
 from windrow.pipelines.web.payloads import BudgetPayload
 from windrow.queue.documents import SourceRow
 from windrow.queue.job import Job, NewJob, Priority
@@ -43,6 +43,9 @@ async def refresh(queue: Queue, job: Job, payload: RefreshPayload) -> Done:
     if not found:
         return Done({"dropped": f"there is no source {payload.source}"})
     await write_awaited(queue, found[0])  # what the index once gave up is tried again, too
+    running = await find_crawl(queue, job.tenant, payload.source)
+    if running is not None:
+        return Done({"running": running})
     then = source_jobs(found[0], priority=job.priority)
     return Done({"jobs": [one.id for one in then if one.id]}, then=then)
 

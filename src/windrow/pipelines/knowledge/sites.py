@@ -22,7 +22,8 @@ from windrow.pipelines.web.payloads import (
 from windrow.pipelines.web.payloads import QUEUE as WEB_QUEUE
 from windrow.queue.documents import SourceRow
 from windrow.queue.ids import new_id
-from windrow.queue.job import NewJob
+from windrow.queue.job import LIVE, NewJob
+from windrow.queue.queue import Queue
 
 # How far something is stays to be read for so long, whatever becomes of its pages.
 KEPT_SECONDS: Final = 7 * 86_400
@@ -39,7 +40,8 @@ def crawl_job(
     budget: BudgetPayload | None = None,
     id: str | None = None,
 ) -> NewJob:
-    """A crawl of a source's address, whose pages become its documents. Raises InvalidOptions."""
+    """A crawl of a source's address, whose pages become its documents. A source has one at a time:
+    where one is under way, that is it. Raises InvalidOptions."""
     crawl_id = id or new_id()
     payload = CrawlPayload(
         url=source.uri,
@@ -55,11 +57,22 @@ def crawl_job(
         to_json(payload),
         queue=WEB_QUEUE,
         priority=priority,
+        unique=crawl_key(source.id),
         tenant=source.tenant,
         id=crawl_id,
         tags=(f"source:{source.id}",),
         retention=KEPT_SECONDS,
     )
+
+
+def crawl_key(source: str) -> str:
+    return f"{CRAWL}:{source}"
+
+
+async def find_crawl(queue: Queue, tenant: str | None, source: str) -> str | None:
+    """The crawl of a source that is under way, if one is."""
+    found = await queue.list(unique=crawl_key(source), tenant=tenant, state=list(LIVE))
+    return next((job.id for job in found if job.tenant == tenant), None)
 
 
 def page_job(

@@ -10,6 +10,7 @@ import hashlib
 import logging
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 from windrow.errors import GroupNotFound
 from windrow.pipelines.index.sessions import Indexed, is_opened, note, note_indexed
@@ -74,16 +75,49 @@ async def end_feed(queue: Queue, job: Job, crawl_id: str, feed: FeedPayload) -> 
     await store.put_sources([SourceNote(job.tenant, feed.source)])
     if not await _has_seen_all(queue, crawl_id):
         return
-    gone: list[str] = []
+    unmet = await _unmet(store, job.tenant, crawl_id, feed)
+    beside = await _beside(queue, crawl_id, {crawl for crawl in unmet.values() if crawl})
+    gone = {id: crawl for id, crawl in unmet.items() if crawl not in beside}
+    # Each only if no crawl that began meanwhile has come by.
+    if gone and await store.delete_pages(gone):
+        await queue.enqueue_many([tidy_job()])
+
+
+async def _unmet(
+    store: Store, tenant: str | None, crawl_id: str, feed: FeedPayload
+) -> dict[str, str | None]:
+    """The documents that another crawl put there, or none, by their ids."""
+    found: dict[str, str | None] = {}
     after: Place | None = None
     while page := await store.list_documents(
-        job.tenant, feed.collection, feed.source, after=after, limit=PAGE
+        tenant, feed.collection, feed.source, after=after, limit=PAGE
     ):
-        gone += [one.id for one in page if one.metadata.get("crawl") != crawl_id]
+        found |= {one.id: one.metadata.get("crawl") for one in page}
         after = Place(page[-1].source, page[-1].uri, page[-1].branch)
-    if gone:
-        await store.delete_documents(gone)
-        await queue.enqueue_many([tidy_job()])
+    return {id: crawl for id, crawl in found.items() if crawl != crawl_id}
+
+
+async def _beside(queue: Queue, crawl_id: str, others: set[str]) -> set[str]:
+    """Those of other crawls that had not ended when this one was begun: a page may have been met by
+    both, and have the name of the one that wrote it last. A crawl that is not there is long over.
+    """
+    jobs = await queue.get_many([crawl_id, *(one for one in others if _is_id(one))])
+    own = jobs.pop(crawl_id, None)
+    if own is None:
+        return set()
+    return {
+        one.id
+        for one in jobs.values()
+        if one.finished_at is None or one.finished_at >= own.created_at
+    }
+
+
+def _is_id(crawl: str) -> bool:
+    try:
+        UUID(crawl)
+    except ValueError:
+        return False  # of another crawler, which handed the page in
+    return True
 
 
 async def _has_seen_all(queue: Queue, crawl_id: str) -> bool:

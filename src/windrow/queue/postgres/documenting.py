@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from windrow.queue.documents import (
     Written,
     move_values,
     note_steps,
+    page_values,
     put_steps,
     read_pending,
     refuse_steps,
@@ -213,6 +214,15 @@ class Documenting(Verbs):
 
     async def delete_documents(self, ids: Sequence[str]) -> int:
         return await self._transact(lambda work: _delete(work, uuids(ids)))
+
+    async def delete_pages(self, crawls: Mapping[str, str | None]) -> int:
+        async def delete(work: Work) -> int:
+            # What another crawl has put meanwhile is let go of, too: those who tidy see that it is
+            # named. Contents come before documents, as where these are put.
+            await work.run("let_go_of_documents", ids=uuids(list(crawls)))
+            return len(await work.run("delete_pages", **page_values(crawls)))
+
+        return await self._transact(delete)
 
     async def move_documents(self, moves: Sequence[Move]) -> list[str]:
         values = move_values(moves)

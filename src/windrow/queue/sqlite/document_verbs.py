@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from windrow.clock import Clock
@@ -178,6 +178,9 @@ class DocumentVerbs(ABC):
 
     async def delete_documents(self, ids: Sequence[str]) -> int:
         return await self._write(lambda work: documenting.delete_documents(work, ids))
+
+    async def delete_pages(self, crawls: Mapping[str, str | None]) -> int:
+        return await self._write(lambda work: documenting.delete_pages(work, crawls))
 
     async def move_documents(self, moves: Sequence[Move]) -> list[str]:
         return await self._write(lambda work: documenting.move_documents(work, moves))

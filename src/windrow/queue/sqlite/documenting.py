@@ -21,6 +21,7 @@ from windrow.queue.documents import (
     SourceCounts,
     Steps,
     move_values,
+    page_values,
     read_pending,
     tenant_text,
 )
@@ -175,6 +176,12 @@ def delete_documents(work: Work, ids: Sequence[str]) -> int:
     values = {"ids": to_json(list(ids))}
     work.run("let_go_of_documents", {**values, "now": work.now})
     return len(work.rows("delete_documents", values))
+
+
+def delete_pages(work: Work, crawls: Mapping[str, str | None]) -> int:
+    # What another crawl has put meanwhile is let go of, too: those who tidy see that it is named.
+    work.run("let_go_of_documents", {"ids": to_json(list(crawls)), "now": work.now})
+    return len(work.rows("delete_pages", page_values(crawls)))
 
 
 def move_documents(work: Work, moves: Sequence[Move]) -> list[str]:
