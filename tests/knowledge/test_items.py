@@ -104,3 +104,12 @@ def test_u6_leases_are_five_minutes_unless_said_otherwise(queue: Any) -> None:
     assert leases["file.ingest"] == leases["rename.update"] == 300
     assert leases["folder.scan"] == leases["folder.ingest"] == 900
     assert len(handlers) == 20  # those of refreshes and of what is handed in too
+
+
+def test_items_of_two_sources_have_two_keys() -> None:
+    payload = EXAMPLES["file"][0]
+    keys = {
+        new_item("file", "ingest", "docs", {**payload, **source}).unique
+        for source in ({}, {"source": "a"}, {"source": "b"})
+    }
+    assert len(keys) == 3

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.faults import FaultyStore
-from tests.knowledge.desk import COLLECTION, Desk
+from tests.knowledge.desk import COLLECTION, Desk, states
 from windrow import Queue
 from windrow.errors import (
     EmbedderUnavailable,
@@ -31,7 +31,7 @@ from windrow.pipelines.knowledge.trouble import outcome_of
 from windrow.queue.job import JobState, NewJob
 from windrow.queue.outcome import Done, Fail, Retry, Snooze
 from windrow.queue.store import Store
-from windrow.services.knowledge import AddOptions, add_text
+from windrow.services.knowledge import AddOptions, add, add_text
 
 
 async def test_u8_single_file_is_a_source_of_its_own(desk: Desk) -> None:
@@ -454,3 +454,18 @@ def _fail_to_open(monkeypatch: pytest.MonkeyPatch, ending: str, number: int) -> 
         return opened(path, *arguments, **more)
 
     monkeypatch.setattr(os, "open", open_)
+
+
+async def test_sources_that_overlap_have_all_their_files(desk: Desk) -> None:
+    """An item of one waits when the same file is enqueued for the other."""
+    desk.write("a.md")
+    desk.write("e/b.md")
+    outer = await add(desk.queue, str(desk.tree), AddOptions(collection=COLLECTION))
+    inner = await add(desk.queue, str(desk.tree / "e"), AddOptions(collection=COLLECTION))
+
+    await desk.work()
+
+    found = sorted((one.source, one.uri) for one in await desk.documents() if one.is_searchable)
+    wanted = [(outer.source.id, "a.md"), (outer.source.id, "e/b.md"), (inner.source.id, "b.md")]
+    assert found == sorted(wanted)
+    assert states(await desk.queue.list(kind="file.ingest")) == {"completed"}

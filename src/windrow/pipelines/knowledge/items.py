@@ -172,8 +172,12 @@ def read_payload(item_type: ItemType, payload: Mapping[str, Any] | ItemPayload) 
 
 
 def item_key(item_type: ItemType, collection: str, payload: ItemPayload) -> str:
-    """`file:docs:0123456789abcdef`: one thing of a type, in a collection."""
-    return unique_key(item_type, collection, _IDENTIFIERS[item_type](payload))
+    """`file:docs:0123456789abcdef`: one thing of a type, in a collection. A file in two sources is
+    a thing of each: an item that names its source takes the place of none of another's."""
+    identifier = _IDENTIFIERS[item_type](payload)
+    if payload.source is not None:
+        identifier = f"{payload.source}:{identifier}"
+    return unique_key(item_type, collection, identifier)
 
 
 def new_item(
