@@ -3,6 +3,7 @@ taken for dead, changes nothing: what jobs write is there once, and their first 
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -14,7 +15,14 @@ import pytest
 from tests.calls.desk import lose_locks
 from tests.conftest import CopyDatabase
 from windrow import Done, Fail, NewJob, Queue, handler
-from windrow.errors import ConfigError, LeaseLost, StoreUnavailable, Unsupported
+from windrow.errors import (
+    ConfigError,
+    IllegalTransition,
+    LeaseLost,
+    StoreError,
+    StoreUnavailable,
+    Unsupported,
+)
 from windrow.pipelines.chain import Chain, StatusRow
 from windrow.pipelines.sweeping import Sweeper
 from windrow.queue.bullmq import beside, finishing
@@ -23,6 +31,7 @@ from windrow.queue.bullmq.store import BullmqStore
 from windrow.queue.job import Job, JobState
 from windrow.queue.lease import to_finish
 from windrow.redaction import redact_url
+from windrow.services.copying import copy_database as move_database
 from windrow.settings import Settings
 from windrow.testing import drain
 from windrow.web.site import ROUTES, create_site
@@ -74,17 +83,25 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finishing, "finish_jobs", cut_off)
 
 
-async def check_death_after_rows(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    await queue.enqueue("work")
+async def die_after_rows(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, n: int = 1, **options: Any
+) -> Job:
+    """A job whose end is in the rows, and that waits in BullMQ."""
+    await queue.enqueue("work", **options)
     lease, job = await take(queue)
-    await job.tx.execute(ADD, 1, "written")
+    await job.tx.execute(ADD, n, "written")
     with monkeypatch.context() as patch:
         cut(patch)
         with pytest.raises(StoreUnavailable):
             await lease.complete(job, {"by": "the first"}, then=[NewJob("next", {"n": 1})])
-    assert await items(queue) == {1: "written"}
+    assert (await items(queue))[n] == "written"
     assert (await queue.get(job.id)).state is JobState.ACTIVE
     await lose_locks(store_of(queue), [job])
+    return job
+
+
+async def check_death_after_rows(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = await die_after_rows(queue, monkeypatch)
 
     assert not await queue.claim(kinds=["work"]), "it has ended, and is not run again"
     ended = await queue.get(job.id)
@@ -109,12 +126,106 @@ async def test_the_same_with_postgres_beside(
     async with Queue.open(f"{make_bullmq_url()}&rows={rows}") as queue:
         await queue.store.change_rows(TABLE)
         await check_death_after_rows(queue, monkeypatch)
+        await queue.delete_all(kind="next")
+        await check_cancel_after_rows(queue, monkeypatch)
+        await queue.delete_all(kind="next")
         await queue.enqueue("work")
         stale, fresh = await taken_over(queue)
         await fresh[1].tx.execute(ADD, 7, "fresh")
         await fresh[0].complete(fresh[1])
         await check_stale_writes_nothing(queue, *stale)
-        assert await items(queue) == {1: "written", 7: "fresh"}
+        assert await items(queue) == {1: "written", 7: "fresh", 20: "written"}
+
+
+async def check_cancel_after_rows(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = await die_after_rows(queue, monkeypatch, 20)
+    with pytest.raises(IllegalTransition, match="completed"):
+        await queue.cancel(job.id)
+    ended = await queue.get(job.id)
+    assert (ended.state, ended.result) == (JobState.COMPLETED, {"by": "the first"})
+    assert [one.payload for one in await queue.list(kind="next")] == [{"n": 1}]
+    assert await queue.delete(job.id)
+    assert [one.kind for one in await queue.list(state=JobState.READY)] == ["next"]
+
+
+async def test_a_job_that_has_ended_in_the_rows_cannot_be_cancelled(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await check_cancel_after_rows(queue, monkeypatch)
+
+
+@pytest.mark.parametrize("where", ["wait", "prioritized", "delayed", "paused"])
+async def test_a_job_that_has_ended_in_the_rows_leaves_its_follow_ups_when_it_is_deleted(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    links = store_of(queue)._links
+    job = await die_after_rows(queue, monkeypatch, unique="key")
+    keys = links.scripts("default").keys
+    await links.client.lrem(keys["wait"], 0, job.id)
+    if where in ("wait", "paused"):
+        await links.client.lpush(keys[where], job.id)
+    else:
+        await links.client.zadd(keys[where], {job.id: 1})
+
+    assert await queue.delete(job.id)
+    assert [one.kind for one in await queue.list()] == ["next"]
+    assert (await queue.enqueue("work", unique="key")).id != job.id
+    waiting = {one.kind for one in (await queue.claim(limit=5)).jobs}
+    assert waiting == {"next", "work"}
+
+
+async def test_a_job_that_has_ended_in_the_rows_moves_as_what_it_is(
+    queue: Queue, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await die_after_rows(queue, monkeypatch)
+    target = f"sqlite:///{tmp_path / 'there.db'}"
+    report = await move_database(url, target, wait=5)
+    assert report.is_over, report.reasons
+    async with Queue.open(target) as there:
+        ended = await there.get(job.id)
+        assert (ended.state, ended.result) == (JobState.COMPLETED, {"by": "the first"})
+        assert [one.kind for one in await there.list(state=JobState.READY)] == ["next"]
+
+
+@pytest.mark.parametrize("how", ["cancelled", "deleted", "moved"])
+async def test_a_run_that_sleeps_before_its_commit_finds_its_job_taken_away(
+    queue: Queue, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """It had its lock when it was looked at; whoever took the job away said so to the rows."""
+    await queue.enqueue("work")
+    lease, job = await take(queue)
+    side = store_of(queue)._beside
+    assert side is not None
+    seen = await side._find_held(job.id, job.lease_token or "")
+    await lose_locks(store_of(queue), [job])
+    if how == "cancelled":
+        await queue.cancel(job.id)
+    elif how == "deleted":
+        await queue.delete(job.id)
+    else:
+        await move_database(url, f"sqlite:///{tmp_path / 'there.db'}", wait=5)
+
+    async def as_it_was(*_: Any) -> Any:
+        return seen
+
+    await job.tx.execute(ADD, 1, "stale")
+    monkeypatch.setattr(side, "_find_held", as_it_was)
+    with pytest.raises(LeaseLost):
+        await lease.complete(job, then=[NewJob("stale")])
+    assert await items(queue) == {}
+    assert await queue.list(kind="stale") == []
+
+
+async def test_two_who_bring_an_end_home_at_once_tell_it_once(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await die_after_rows(queue, monkeypatch)
+    results = await asyncio.gather(
+        queue.cancel(job.id), queue.delete(job.id), queue.claim(), return_exceptions=True
+    )
+    assert not [one for one in results if isinstance(one, StoreError)]
+    assert len([one for one in await queue.list() if one.kind == "next"]) == 1
+    assert not await queue.list(state=JobState.CANCELLED)
 
 
 async def taken_over(queue: Queue) -> tuple[tuple[Any, Job], tuple[Any, Job]]:

@@ -3,8 +3,9 @@
 Redis and a database of SQL have no transaction in common. So the rows of a run are committed first,
 together with its end (`far_runs`), and BullMQ is told of the end after that. Whoever dies in
 between leaves a job whose end is known: its lock runs out, and whoever claims it next tells BullMQ,
-and runs nothing. What a run writes is refused when its lock is gone, and once more by the database
-itself: there a run that is behind another one, or behind the end, writes nothing.
+and runs nothing. So does, first of all, whoever cancels, deletes or moves it. What a run writes is
+refused when its lock is gone, and once more by the database itself: there a run that is behind
+another one, or behind the end, writes nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from windrow.errors import LeaseLost
 from windrow.queue.bullmq import rows
 from windrow.queue.bullmq.claiming import Leases, queue_of
 from windrow.queue.bullmq.connection import Links
+from windrow.queue.bullmq.finishing import WAITS
 from windrow.queue.bullmq.looking import Found, find_jobs
 from windrow.queue.job import FINAL
 from windrow.queue.records import Finish, read_row
@@ -113,6 +115,21 @@ class Beside:
         }
         ends = await self.store.find_far_ends(list(keys.values())) if keys else {}
         return {token: _unpack(ends[key], token) for token, key in keys.items() if key in ends}
+
+    async def find_end(self, found: Found) -> Finish | None:
+        """How a job that waits has ended already, if it has. Else no run of it up to now can end it
+        any more, so that whoever asks may take the job away."""
+        if found.job.state not in WAITS or found.job.runs < 1:
+            return None
+        key = _key_of(self._links, found.job.id, found.fields or {})
+        try:
+            # As the next run would: those before it are refused from now on.
+            ended = await self.store.keep_far_run(
+                key, found.job.runs + 1, None, await self.store.begin()
+            )
+        except LeaseLost:  # it was claimed since it was looked at, which its watcher will see
+            return None
+        return None if ended is None else _unpack(ended, "")
 
     async def prune(self) -> None:
         """Forget runs of jobs that are gone or have ended in BullMQ as well."""

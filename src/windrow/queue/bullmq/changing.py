@@ -10,17 +10,25 @@ from redis.asyncio.client import Pipeline
 
 from windrow.queue.bullmq import ended, rows
 from windrow.queue.bullmq.connection import Fill, Links, now_ms
-from windrow.queue.bullmq.finishing import cancelled, expiry_of_cancelled, read_retention
+from windrow.queue.bullmq.finishing import (
+    FindEnd,
+    bring_home,
+    cancelled,
+    expiry_of_cancelled,
+    read_retention,
+)
 from windrow.queue.bullmq.inserting import add_job
 from windrow.queue.bullmq.looking import Found, find_jobs, read_places
 from windrow.queue.job import FINAL, JobError, JobState
-from windrow.queue.records import Change, JobRow
+from windrow.queue.records import Change, Finish, JobRow
 
 # What is to be written for a job that was found; None: its state does not allow it.
 Decide = Callable[[Found], Awaitable[tuple[JobState | None, Fill] | Change]]
 
 
-async def cancel_jobs(links: Links, ids: Sequence[str], reason: str) -> dict[str, Change]:
+async def cancel_jobs(
+    links: Links, ids: Sequence[str], reason: str, find_end: FindEnd | None = None
+) -> dict[str, Change]:
     retention = await read_retention(links)
 
     async def decide(found: Found) -> tuple[JobState | None, Fill] | Change:
@@ -44,7 +52,7 @@ async def cancel_jobs(links: Links, ids: Sequence[str], reason: str) -> dict[str
 
         return JobState.CANCELLED, end
 
-    return await _change(links, ids, decide)
+    return await _change(links, ids, decide, find_end)
 
 
 async def retry_jobs(links: Links, ids: Sequence[str], *, from_start: bool) -> dict[str, Change]:
@@ -63,7 +71,9 @@ async def retry_jobs(links: Links, ids: Sequence[str], *, from_start: bool) -> d
     return await _change(links, ids, decide)
 
 
-async def delete_jobs(links: Links, ids: Sequence[str]) -> dict[str, Change]:
+async def delete_jobs(
+    links: Links, ids: Sequence[str], find_end: FindEnd | None = None
+) -> dict[str, Change]:
     async def decide(found: Found) -> tuple[JobState | None, Fill] | Change:
         job = found.job
         if job.state in (JobState.ACTIVE, JobState.WAITING):
@@ -75,30 +85,40 @@ async def delete_jobs(links: Links, ids: Sequence[str]) -> dict[str, Change]:
 
         return None, delete
 
-    return await _change(links, ids, decide)
+    return await _change(links, ids, decide, find_end)
 
 
-async def _change(links: Links, ids: Sequence[str], decide: Decide) -> dict[str, Change]:
+async def _change(
+    links: Links, ids: Sequence[str], decide: Decide, find_end: FindEnd | None = None
+) -> dict[str, Change]:
+    """Change jobs as is decided for each. `find_end`: those that have ended without BullMQ's
+    knowledge end there first, and are changed as what they are then."""
     found = await find_jobs(links, ids)
     changes = {}
     for job_id in ids:
         if job_id in found:
-            changes[job_id] = await _change_one(links, found[job_id], decide)
+            changes[job_id] = await _change_one(links, found[job_id], decide, find_end)
         else:
             changes[job_id] = Change(job_id, None, None)
     return changes
 
 
-async def _change_one(links: Links, place: Found, decide: Decide) -> Change:
+async def _change_one(
+    links: Links, place: Found, decide: Decide, find_end: FindEnd | None
+) -> Change:
     queue, bullmq_id = place.queue, place.bullmq_id
     change = Change(place.job.id, None, None)
+    over: tuple[Found, Finish] | None = None
 
     async def look(pipe: Pipeline) -> Fill | None:
-        nonlocal change
+        nonlocal change, over
         # Read beside the transaction: what is watched tells it if this has changed since.
         now = await read_places(links, [(queue, bullmq_id)])
         if not now:
             change = Change(place.job.id, None, None)
+            return None
+        if find_end is not None and (end := await find_end(now[0])) is not None:
+            over = now[0], end
             return None
         before = now[0].job.state
         decided = await decide(now[0])
@@ -112,7 +132,10 @@ async def _change_one(links: Links, place: Found, decide: Decide) -> Change:
     watched = [links.job_key(queue, bullmq_id), links.lock_key(queue, bullmq_id)]
     watched += [links.key("ended", state.value, queue) for state in ended.ENDS if place.kept]
     await links.guarded(watched, look)
-    return change
+    if over is None:
+        return change
+    await bring_home(links, *over)
+    return await _change_one(links, place, decide, find_end)
 
 
 async def remove(pipe: Pipeline, links: Links, found: Found) -> None:

@@ -20,6 +20,7 @@ from windrow.queue.bullmq.admitting import admit, unique_keys
 from windrow.queue.bullmq.changing import keep_steps, pause_queue, put_back, remove
 from windrow.queue.bullmq.connection import Fill, Links, is_queue
 from windrow.queue.bullmq.failures import wrapped_errors
+from windrow.queue.bullmq.finishing import FindEnd, bring_home
 from windrow.queue.bullmq.looking import LISTS, Found, read_places
 from windrow.queue.bullmq.upkeep import set_retention
 from windrow.queue.copying import (
@@ -34,6 +35,7 @@ from windrow.queue.copying import (
     pack_job,
 )
 from windrow.queue.job import FINAL, Job, JobState
+from windrow.queue.records import Finish
 
 # Of each queue: where jobs lie that do not run.
 _PLACES: Final = ("wait", "paused", "prioritized", "delayed", "completed", "failed")
@@ -46,11 +48,14 @@ class _Box(msgspec.Struct, frozen=True):
     items: tuple[Item, ...]
 
 
-async def take_jobs(links: Links, target: str, limit: int) -> str | None:
-    """Put jobs that do not run into the outbox, a queue at a time."""
+async def take_jobs(
+    links: Links, target: str, limit: int, find_end: FindEnd | None = None
+) -> str | None:
+    """Put jobs that do not run into the outbox, a queue at a time. `find_end`: those that have
+    ended without BullMQ's knowledge end there first."""
     for queue in await links.queues():
         places = await _first_places(links, queue, limit)
-        if places and (number := await _take(links, target, places)):
+        if places and (number := await _take(links, target, places, find_end)):
             return number
     return None
 
@@ -71,14 +76,18 @@ async def _first_places(links: Links, queue: str, limit: int) -> list[tuple[str,
     return [(queue, job_id) for job_id in ids][:limit]
 
 
-async def _take(links: Links, target: str, places: Sequence[tuple[str, str]]) -> str | None:
+async def _take(
+    links: Links, target: str, places: Sequence[tuple[str, str]], find_end: FindEnd | None
+) -> str | None:
     """Take those of them that nobody has claimed; None if there are none."""
     number = new_number()
     watched = [links.job_key(queue, job_id) for queue, job_id in places]
+    over: list[tuple[Found, Finish]] = []
 
     async def look(pipe: Pipeline) -> Fill | None:
         found = [one for one in await read_places(links, places) if _may_leave(one.job)]
-        if not found:
+        over[:] = await _find_over(found, find_end)
+        if over or not found:
             return None
         items = tuple(pack_job(one.job, one.steps, one.job.seq, None) for one in found)
 
@@ -90,7 +99,20 @@ async def _take(links: Links, target: str, places: Sequence[tuple[str, str]]) ->
 
         return fill
 
-    return None if await links.guarded(watched, look) is None else number
+    if await links.guarded(watched, look) is not None:
+        return number
+    for one in over:
+        await bring_home(links, *one)
+    return await _take(links, target, places, find_end) if over else None
+
+
+async def _find_over(
+    found: Sequence[Found], find_end: FindEnd | None
+) -> list[tuple[Found, Finish]]:
+    if find_end is None:
+        return []
+    ends = [(one, await find_end(one)) for one in found]
+    return [(one, end) for one, end in ends if end is not None]
 
 
 def _may_leave(job: Job) -> bool:

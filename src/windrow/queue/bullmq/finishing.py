@@ -8,8 +8,9 @@ The ids of follow-ups are made from the job's, so that a hand-off that is repeat
 from __future__ import annotations
 
 import hashlib
+import secrets
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -20,12 +21,20 @@ from redis.asyncio.client import Pipeline
 from windrow.queue.bullmq import ended, rows
 from windrow.queue.bullmq.connection import Fill, Links, now_ms
 from windrow.queue.bullmq.inserting import add_job, check_row, read_answers
+from windrow.queue.bullmq.looking import Found, read_places
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.records import Finish, Inserted, JobRow
 
 MOST_ERRORS: Final = 100
 KEEP: Final = {"count": -1}
 REMOVE: Final = {"count": 0}
+# States of jobs that nobody has, and that are in BullMQ.
+WAITS: Final = (JobState.READY, JobState.SCHEDULED)
+# Of a job that is locked and ended in one transaction; BullMQ takes the lock away with the end.
+HOME_LOCK_MS: Final = 5000
+
+# The end of a job that waits, if one of its runs has written it in the rows beside the queue.
+FindEnd = Callable[[Found], Awaitable[Finish | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,19 +205,29 @@ async def _end_plainly(links: Links, ends: Sequence[_End]) -> list[bool]:
     return [_is_accepted(answers[place]) for place in places]
 
 
-async def _end_guarded(links: Links, end: _End) -> list[Inserted] | None:
-    """End one run with what is written beside it; None: the lock is not ours any more."""
+async def _end_guarded(
+    links: Links, end: _End, *, waiting: Found | None = None
+) -> list[Inserted] | None:
+    """End one run with what is written beside it; None: the lock is not ours any more. `waiting`:
+    nobody has the job, and this is how it was found."""
     jobs = [rows.to_bullmq(row, now_ms()) for row in end.then]
+    job_key = links.job_key(end.queue_name, end.id)
     lock = links.lock_key(end.queue_name, end.id)
     unique = f"{links.scripts(end.queue_name).keys['de']}:{end.fields.get('deid')}"
     places: list[int] = []  # among the answers: of the first follow-up, and of the end
 
     async def look(pipe: Pipeline) -> Fill | None:
-        if await pipe.get(lock) != end.finish.token:
+        if waiting is not None:
+            now = await read_places(links, [(end.queue_name, end.id)])
+            if not now or now[0].job.state not in WAITS or now[0].fields != waiting.fields:
+                return None
+        elif await pipe.get(lock) != end.finish.token:
             return None
         return partial(fill, holds_key=await pipe.get(unique) == end.id)
 
     async def fill(pipe: Pipeline, *, holds_key: bool) -> None:
+        if waiting is not None:
+            _activate(pipe, links, end)
         if holds_key:  # a follow-up may have the key of the job that makes place for it
             pipe.delete(unique)
         places[:] = [len(pipe)]
@@ -217,10 +236,34 @@ async def _end_guarded(links: Links, end: _End) -> list[Inserted] | None:
         places.append(len(pipe))
         await _fill_end(pipe, links, end)
 
-    answers = await links.guarded([lock, unique], look)
+    watched = [lock, unique] if waiting is None else [lock, unique, job_key]
+    answers = await links.guarded(watched, look)
     if answers is None or not _is_accepted(answers[places[1]]):
         return None
     return read_answers(end.then, jobs, answers[places[0] : places[1]])
+
+
+def _activate(pipe: Pipeline, links: Links, end: _End) -> None:
+    """Add to a transaction that ends the job: BullMQ takes ends of locked, active jobs only, and
+    has no script that makes one of them active."""
+    keys = links.scripts(end.queue_name).keys
+    for name in ("wait", "paused"):
+        pipe.lrem(keys[name], 0, end.id)
+    for name in ("prioritized", "delayed"):
+        pipe.zrem(keys[name], end.id)
+    pipe.lpush(keys["active"], end.id)
+    pipe.set(links.lock_key(end.queue_name, end.id), end.finish.token, px=HOME_LOCK_MS)
+
+
+async def bring_home(links: Links, found: Found, finish: Finish) -> None:
+    """Tell BullMQ the end of a job that waits there. If it does not wait any more nothing is done:
+    whoever has claimed it tells."""
+    token = f"{found.queue}:{secrets.token_hex(16)}"
+    await links.know({row.queue for row in finish.then})
+    retention = (await read_retention(links)).get(found.queue, {})
+    told = msgspec.structs.replace(finish, token=token)
+    end = _end(told, found.queue, found.bullmq_id, found.fields or {}, retention)
+    await _end_guarded(links, end, waiting=found)
 
 
 def _is_accepted(code: Any) -> bool:

@@ -29,6 +29,7 @@ from windrow.queue.bullmq import (
 from windrow.queue.bullmq.beside import Beside
 from windrow.queue.bullmq.claiming import Leases
 from windrow.queue.bullmq.connection import Links
+from windrow.queue.bullmq.finishing import FindEnd
 from windrow.queue.bullmq.location import parse_url
 from windrow.queue.bullmq.refusing import Refusing, refuse
 from windrow.queue.bullmq.waking import Ears
@@ -185,6 +186,10 @@ class BullmqStore(Refusing):
         [finish] = finishes
         return [await self._beside.end(finish, tx)]
 
+    @property
+    def _find_end(self) -> FindEnd | None:
+        return None if self._beside is None else self._beside.find_end
+
     async def save_work(self, job_id: str, token: str, tx: JobTransaction) -> None:
         if self._beside is None:
             refuse("job_transactions")
@@ -245,7 +250,7 @@ class BullmqStore(Refusing):
     # Changing
 
     async def cancel_jobs(self, ids: Sequence[str], reason: str) -> dict[str, Change]:
-        changes = await changing.cancel_jobs(self._links, ids, reason)
+        changes = await changing.cancel_jobs(self._links, ids, reason, self._find_end)
         self._ears.belfry.ring((), ids)
         return changes
 
@@ -257,7 +262,7 @@ class BullmqStore(Refusing):
         return changes
 
     async def delete_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
-        return await changing.delete_jobs(self._links, ids)
+        return await changing.delete_jobs(self._links, ids, self._find_end)
 
     async def pause_queue(self, name: str) -> None:
         await self._pause(name, True)
@@ -332,7 +337,7 @@ class BullmqStore(Refusing):
     # Moving to another database and back
 
     async def take_jobs(self, target: str, limit: int) -> str | None:
-        return await copying.take_jobs(self._links, target, limit)
+        return await copying.take_jobs(self._links, target, limit, self._find_end)
 
     async def take_groups(
         self, target: str, limit: int, after: str | None, settle: float
