@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from redis import asyncio as redis
 
 from tests.builders import boom
+from tests.bullmq.conftest import add_theirs
 from tests.conftest import CopyDatabase
 from windrow import NewJob, Queue
-from windrow.errors import ConfigError
+from windrow.errors import ConfigError, IllegalTransition
 from windrow.queue.bullmq.location import parse_url
+from windrow.queue.copying import CopyStore
+from windrow.queue.ids import made_at
 from windrow.queue.job import Job, JobState
-from windrow.services.copying import copy_database
+from windrow.redaction import redact_url
+from windrow.services.copying import address_of, copy_database
 from windrow.services.taking_back import take_back_jobs
 
 
@@ -200,3 +205,106 @@ async def test_copies_while_jobs_are_claimed_take_no_job_that_runs(
     waiting = [job.payload for job in jobs if job.state is JobState.READY]
     assert sorted(ran + waiting) == list(range(60))
     assert len(jobs) == 60
+
+
+async def _fill_with_theirs(queue: Queue, url: str) -> None:
+    """Jobs of others: three that wait, one late, one each that has ended in either way."""
+    await add_theirs(url, "images", 5, attempts=3)
+    await add_theirs(url, "images", delay=3_600_000)
+    lease = await queue.claim(["images"], limit=2)
+    await lease.complete(lease.jobs[0], {"ok": True})
+    await lease.fail(lease.jobs[1], "no luck", retry=False)
+    await queue.cancel("images:3")
+    await add_theirs(url, "named", jobId="mine")
+    await queue.enqueue("own", queue="images")
+
+
+@pytest.mark.parametrize("between", ["sqlite", "postgres"])
+async def test_jobs_of_node_come_back_under_their_own_ids(
+    tmp_path: Path, postgres: Callable[[], str], url: str, between: str
+) -> None:
+    there = postgres() if between == "postgres" else f"sqlite:///{tmp_path / 'jobs.db'}"
+    async with Queue.open(url) as queue:
+        await queue.pause("named")  # so that it knows the queue
+        await _fill_with_theirs(queue, url)
+    counts, jobs, _ = await _look(url)
+    assert {"images:1", "images:3", "images:6", "named:mine"} < jobs.keys()
+
+    report = await copy_database(url, there, wait=5)
+    assert report.is_over, report.reasons
+    moved_counts, moved, _ = await _look(there)
+    assert moved_counts == counts
+    for job in moved.values():  # ids are in the order of the times there
+        assert abs((made_at(job.id) - job.created_at).total_seconds()) < 1
+    report = await copy_database(there, url, wait=5)
+    assert report.is_over, report.reasons
+
+    back_counts, back, _ = await _look(url)
+    assert back_counts == counts
+    assert back.keys() == jobs.keys()
+    for job_id, job in jobs.items():
+        kept = [getattr(back[job_id], name) for name in KEPT]
+        assert kept == [getattr(job, name) for name in KEPT]
+    assert f"images:{(await add_theirs(url, 'images'))[0]}" not in jobs
+
+
+async def test_jobs_of_node_that_are_taken_back_are_what_they_were(
+    url: str, postgres: Callable[[], str]
+) -> None:
+    target = postgres()
+    async with Queue.open(url) as queue:
+        await _fill_with_theirs(queue, url)
+        counts, jobs, _ = await _look(url)
+        source = cast(CopyStore, queue.store)
+        while await source.take_jobs(address_of(redact_url(target)), 3):
+            pass
+        assert not any((await queue.counts()).values())
+
+    assert (await take_back_jobs(url, target)).is_over
+    back_counts, back, _ = await _look(url)
+    assert (back_counts, back.keys()) == (counts, jobs.keys())
+
+
+async def test_an_id_that_has_become_another_jobs_is_left_to_it(
+    tmp_path: Path, url: str, make_bullmq_url: Callable[[], str]
+) -> None:
+    """Numbers are given by each Redis: the same one is another job elsewhere."""
+    first, there = f"sqlite:///{tmp_path / 'jobs.db'}", make_bullmq_url()
+    await add_theirs(url, "images", 2)
+    async with Queue.open(url) as queue:
+        await queue.claim(["other"])
+        await queue.pause("images")
+    await copy_database(url, first, wait=5)
+    location = parse_url(url)
+    client = redis.from_url(location.redis_url)
+    await client.delete(f"{location.prefix}:images:id")  # as on a Redis that has not counted yet
+    await client.aclose()
+    assert await add_theirs(url, "images") == ["1"]
+
+    assert (await copy_database(first, url, wait=5)).is_over
+    _, jobs, _ = await _look(url)
+    assert len(jobs) == 3
+    assert sorted(job.payload["n"] for job in jobs.values()) == [0, 0, 1]
+    assert "images:2" not in jobs, "BullMQ would give that number once more"
+
+    assert (await copy_database(url, there, wait=5)).is_over
+    assert len((await _look(there))[1]) == 3
+
+
+async def test_the_next_job_of_a_scheduler_of_bullmqs_stays(tmp_path: Path, url: str) -> None:
+    """BullMQ does not let go of it: whoever took it would have it twice."""
+    location = parse_url(url)
+    await add_theirs(url, "ticks", jobId="repeat:tick:1000")
+    client = redis.from_url(location.redis_url)
+    await client.hset(f"{location.prefix}:ticks:repeat:tick:1000", "rjk", "tick")
+    await client.zadd(f"{location.prefix}:ticks:repeat", {"tick": 1000})
+    await client.aclose()
+    async with Queue.open(url) as queue:
+        await queue.pause("ticks")
+        report = await copy_database(url, f"sqlite:///{tmp_path / 'jobs.db'}", wait=0)
+        assert (report.moved, report.left) == ({}, {"ticks": {"ready": 1}})
+        with pytest.raises(IllegalTransition):
+            await queue.cancel("ticks:repeat:tick:1000")
+        with pytest.raises(IllegalTransition):
+            await queue.delete("ticks:repeat:tick:1000")
+        assert (await queue.get("ticks:repeat:tick:1000")).state is JobState.READY

@@ -31,11 +31,13 @@ def unique_keys(links: Links, parcel: Parcel) -> dict[str, str]:
     }
 
 
-async def admit(links: Links, parcel: Parcel, unique: Mapping[str, str]) -> Admission:
-    """Decide what is taken of a parcel whose jobs have these `unique` keys; the caller watches them
-    for changes until it is written."""
-    places = [(job.queue, job.id) for job in parcel.jobs]
-    there = {one.job.id for one in await read_places(links, places)}
+async def admit(
+    links: Links, parcel: Parcel, unique: Mapping[str, str], ids: Mapping[str, str]
+) -> Admission:
+    """Decide what is taken of a parcel whose jobs have these `unique` keys, and are to have these
+    ids in BullMQ; the caller watches them for changes until it is written."""
+    places = {(job.queue, ids[job.id]): job.id for job in parcel.jobs}
+    there = {places[one.queue, one.bullmq_id] for one in await read_places(links, list(places))}
     queues = {unique[job.id]: job.queue for job in parcel.jobs if job.id in unique}
     holders = await _holders(links, queues)
     refused: dict[str, str] = {}

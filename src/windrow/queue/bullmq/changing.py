@@ -11,6 +11,7 @@ from redis.asyncio.client import Pipeline
 from windrow.queue.bullmq import ended, rows
 from windrow.queue.bullmq.connection import Fill, Links, now_ms
 from windrow.queue.bullmq.finishing import (
+    WAITS,
     FindEnd,
     bring_home,
     cancelled,
@@ -33,7 +34,7 @@ async def cancel_jobs(
 
     async def decide(found: Found) -> tuple[JobState | None, Fill] | Change:
         job, fields = found.job, found.fields or {}
-        if job.state in FINAL:
+        if job.state in FINAL or (job.state in WAITS and is_repeating(found)):
             return Change(job.id, job.state, job.state, is_refused=True)
         key = links.job_key(found.queue, found.bullmq_id)
         if job.state is JobState.ACTIVE:
@@ -76,7 +77,8 @@ async def delete_jobs(
 ) -> dict[str, Change]:
     async def decide(found: Found) -> tuple[JobState | None, Fill] | Change:
         job = found.job
-        if job.state in (JobState.ACTIVE, JobState.WAITING):
+        is_held = job.state in WAITS and is_repeating(found)
+        if job.state in (JobState.ACTIVE, JobState.WAITING) or is_held:
             return Change(job.id, job.state, job.state, is_refused=True)
 
         async def delete(pipe: Pipeline) -> None:
@@ -138,6 +140,11 @@ async def _change_one(
     return await _change_one(links, place, decide, find_end)
 
 
+def is_repeating(found: Found) -> bool:
+    """Whether a scheduler of BullMQ's made this job: the next one of each cannot be removed."""
+    return bool(found.fields and found.fields.get("rjk"))
+
+
 async def remove(pipe: Pipeline, links: Links, found: Found) -> None:
     scripts = links.scripts(found.queue)
     job_id = found.bullmq_id
@@ -185,7 +192,6 @@ def _reprocessing(links: Links, found: Found, key: str | None, from_start: bool)
 
 def _reviving(links: Links, found: Found, key: str | None, from_start: bool) -> Fill:
     """A job that is kept by us goes back to BullMQ."""
-    job = found.job
 
     async def fill(pipe: Pipeline) -> None:
         ended.forget(pipe, links, found.queue, found.bullmq_id)
@@ -193,7 +199,7 @@ def _reviving(links: Links, found: Found, key: str | None, from_start: bool) -> 
         if not from_start:
             keep_steps(pipe, links, found)
         retries = 1 + (found.kept.retries if found.kept is not None else 0)
-        pipe.hset(links.job_key(job.queue, job.id), rows.RETRIES, str(retries))
+        pipe.hset(links.job_key(found.queue, found.bullmq_id), rows.RETRIES, str(retries))
 
     return fill
 
@@ -213,7 +219,7 @@ async def put_back(pipe: Pipeline, links: Links, found: Found, *, is_new: bool) 
     if job.progress is not None:
         counters["progress"] = msgspec.json.encode(job.progress).decode()
     counters["timestamp"] = rows.to_ms(job.created_at)
-    pipe.hset(links.job_key(job.queue, job.id), mapping=counters)
+    pipe.hset(links.job_key(found.queue, found.bullmq_id), mapping=counters)
 
 
 def keep_steps(pipe: Pipeline, links: Links, found: Found) -> None:
@@ -222,14 +228,14 @@ def keep_steps(pipe: Pipeline, links: Links, found: Found) -> None:
         for step in found.steps
     }
     if steps:
-        pipe.hset(links.job_key(found.queue, found.job.id), mapping=steps)
+        pipe.hset(links.job_key(found.queue, found.bullmq_id), mapping=steps)
 
 
 def _row(found: Found) -> JobRow:
     job = found.job
     is_due = job.state in FINAL
     return JobRow(
-        id=job.id,
+        id=found.bullmq_id,
         queue=job.queue,
         kind=job.kind,
         payload=msgspec.Raw(_bytes(job.payload_json)),

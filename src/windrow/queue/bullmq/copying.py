@@ -7,7 +7,7 @@ outbox of its source.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,11 +17,18 @@ from windrow.errors import StoreError
 from windrow.queue.admitting import confirm
 from windrow.queue.bullmq import ended
 from windrow.queue.bullmq.admitting import admit, unique_keys
-from windrow.queue.bullmq.changing import keep_steps, pause_queue, put_back, remove
+from windrow.queue.bullmq.changing import (
+    is_repeating,
+    keep_steps,
+    pause_queue,
+    put_back,
+    remove,
+)
 from windrow.queue.bullmq.connection import Fill, Links, is_queue
 from windrow.queue.bullmq.failures import wrapped_errors
-from windrow.queue.bullmq.finishing import FindEnd, bring_home
+from windrow.queue.bullmq.finishing import WAITS, FindEnd, bring_home
 from windrow.queue.bullmq.looking import LISTS, Found, read_places
+from windrow.queue.bullmq.naming import as_it_leaves, as_it_was, choose_ids, former_ids
 from windrow.queue.bullmq.upkeep import set_retention
 from windrow.queue.copying import (
     CopiedJob,
@@ -34,7 +41,7 @@ from windrow.queue.copying import (
     new_number,
     pack_job,
 )
-from windrow.queue.job import FINAL, Job, JobState
+from windrow.queue.job import FINAL
 from windrow.queue.records import Finish
 
 # Of each queue: where jobs lie that do not run.
@@ -85,11 +92,11 @@ async def _take(
     over: list[tuple[Found, Finish]] = []
 
     async def look(pipe: Pipeline) -> Fill | None:
-        found = [one for one in await read_places(links, places) if _may_leave(one.job)]
+        found = [one for one in await read_places(links, places) if _may_leave(one)]
         over[:] = await _find_over(found, find_end)
         if over or not found:
             return None
-        items = tuple(pack_job(one.job, one.steps, one.job.seq, None) for one in found)
+        items = tuple(_pack(links, one) for one in found)
 
         async def fill(pipe: Pipeline) -> None:
             pipe.hset(links.key("outbox"), number, _encode(_Box(target, items)))
@@ -115,8 +122,12 @@ async def _find_over(
     return [(one, end) for one, end in ends if end is not None]
 
 
-def _may_leave(job: Job) -> bool:
-    return job.state in (JobState.READY, JobState.SCHEDULED) or job.state in FINAL
+def _pack(links: Links, found: Found) -> CopiedJob:
+    return as_it_leaves(links, pack_job(found.job, found.steps, found.job.seq, None))
+
+
+def _may_leave(found: Found) -> bool:
+    return found.job.state in FINAL or (found.job.state in WAITS and not is_repeating(found))
 
 
 async def list_parcels(links: Links) -> dict[str, str]:
@@ -164,17 +175,21 @@ async def receive_parcel(links: Links, parcel: Parcel) -> Receipt:
     await links.know({job.queue for job in parcel.jobs if is_queue(job.queue)})
     key = links.key("receipts")
     unique = unique_keys(links, parcel)
+    former = former_ids(links, parcel)
+    watched = [links.job_key(job.queue, former[job.id]) for job in parcel.jobs if job.id in former]
     receipt = Receipt()
+    ids: dict[str, str] = {}
 
     async def look(pipe: Pipeline) -> Fill | None:
-        nonlocal receipt
+        nonlocal receipt, ids
         kept: Any = await pipe.hget(key, parcel.id)
         if kept is not None:
             receipt = msgspec.json.decode(kept, type=Receipt)
             return None
-        admission = await admit(links, parcel, unique)
-        jobs = [_found(job) for job in admission.jobs]
-        receipt = confirm(parcel, admission, [one.job for one in jobs])
+        ids = await choose_ids(links, parcel, former)
+        admission = await admit(links, parcel, unique, ids)
+        jobs = [_found(job, ids[job.id]) for job in admission.jobs]
+        receipt = confirm(parcel, admission, [ended.to_job(ended.Kept(j)) for j in admission.jobs])
 
         async def fill(pipe: Pipeline) -> None:
             pipe.hset(key, parcel.id, msgspec.json.encode(receipt).decode())
@@ -183,20 +198,22 @@ async def receive_parcel(links: Links, parcel: Parcel) -> Receipt:
 
         return fill
 
-    if await links.guarded([key, *unique.values()], look) is not None:
-        await _read_back(links, parcel, receipt)
+    if await links.guarded([key, *unique.values(), *watched], look) is not None:
+        await _read_back(links, parcel, receipt, ids)
     return receipt
 
 
-async def _read_back(links: Links, parcel: Parcel, receipt: Receipt) -> None:
+async def _read_back(
+    links: Links, parcel: Parcel, receipt: Receipt, ids: Mapping[str, str]
+) -> None:
     """Look whether what was written is what was sent. It may have run by now, and be gone."""
     sent = {
-        job.id: job
+        (job.queue, ids[job.id]): job.payload
         for job in parcel.jobs
         if job.id not in receipt.refused and job.id not in receipt.known
     }
-    found = await read_places(links, [(job.queue, job.id) for job in sent.values()])
-    if any(json_text(one.job.payload_json) != sent[one.job.id].payload for one in found):
+    found = await read_places(links, list(sent))
+    if any(json_text(one.job.payload_json) != sent[one.queue, one.bullmq_id] for one in found):
         raise StoreError("jobs read back after copying differ from those sent")
 
 
@@ -227,9 +244,9 @@ async def add_queues(links: Links, rows: Sequence[QueueRow]) -> None:
             await set_retention(links, row.name, seconds)
 
 
-def _found(job: CopiedJob) -> Found:
-    kept = ended.Kept(job)
-    return Found(job.queue, job.id, ended.to_job(kept), kept=kept)
+def _found(job: CopiedJob, bullmq_id: str) -> Found:
+    kept = ended.Kept(as_it_was(job, bullmq_id))
+    return Found(job.queue, bullmq_id, ended.to_job(kept), kept=kept)
 
 
 async def _put(pipe: Pipeline, links: Links, found: Found) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from redis.asyncio.client import Pipeline
 
 from windrow.queue.bullmq.connection import Links
-from windrow.queue.bullmq.rows import to_ms
+from windrow.queue.bullmq.rows import their_id, to_ms
 from windrow.queue.copying import CopiedJob, pack_job
 from windrow.queue.job import FINAL, Job, JobState, Step
 
@@ -26,13 +26,14 @@ class Kept(msgspec.Struct, frozen=True):
 def keep(pipe: Pipeline, links: Links, kept: Kept) -> None:
     """Add to a transaction: this job has ended."""
     job = kept.job
+    bullmq_id = their_id(job.id)[1]
     pipe.hset(
         links.key("ended", job.state.value, job.queue),
-        job.id,
+        bullmq_id,
         msgspec.json.encode(kept).decode(),
     )
     if job.expires_at is not None:
-        pipe.zadd(links.key("expiring"), {f"{job.queue}:{job.id}": to_ms(job.expires_at)})
+        pipe.zadd(links.key("expiring"), {f"{job.queue}:{bullmq_id}": to_ms(job.expires_at)})
 
 
 def forget(pipe: Pipeline, links: Links, queue: str, job_id: str) -> None:

@@ -7,9 +7,7 @@ The ids of follow-ups are made from the job's, so that a hand-off that is repeat
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -179,11 +177,7 @@ def follow_up_id(finish: Finish, fields: Mapping[str, str], number: int) -> str:
     those made when the job was."""
     retries = fields.get(rows.RETRIES) or "0"
     told = f"{finish.id} {finish.state.value} {retries} {number}"
-    digest = int.from_bytes(hashlib.sha256(told.encode()).digest()[:10], "big")
-    created = int(fields.get("timestamp") or 0)
-    # Version 7, variant 2; the other bits of the digest stay.
-    low = digest & ~(0xF << 76) & ~(0b11 << 62) | 7 << 76 | 0b10 << 62
-    return str(uuid.UUID(int=created << 80 | low))
+    return rows.dated_id(int(fields.get("timestamp") or 0), told)
 
 
 def _is_cancelled(end: _End) -> bool:

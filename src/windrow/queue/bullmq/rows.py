@@ -7,7 +7,9 @@ later, fields of the job's hash that begin with `windrow:`.
 
 from __future__ import annotations
 
+import hashlib
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from windrow.queue.bullmq.connection import now_ms
-from windrow.queue.ids import is_id
+from windrow.queue.ids import is_id, plain_id
 from windrow.queue.job import (
     DEFAULT_MAX_CRASHES,
     Job,
@@ -47,6 +49,7 @@ DEFAULT_SECONDS: Final = {
     JobState.CANCELLED: 86_400,
 }
 MAX_ERROR: Final = 500
+LATEST_MS: Final = 2**48 - 1  # that an id has room for
 # How a worker in Node waits between attempts: as ours do by default, without the jitter.
 NODE_BACKOFF: Final = {"type": "exponential", "delay": 2000}
 
@@ -238,15 +241,28 @@ def one_line(text: str) -> str:
     return " ".join(text.split())[:MAX_ERROR]
 
 
+def is_own_id(job_id: str) -> bool:
+    """Whether an id is one of a job of ours: a UUID, spelled as we do."""
+    return is_id(job_id) and plain_id(job_id) == job_id
+
+
 def our_id(queue: str, job_id: str) -> str:
     """Ids that Node made are numbers, alike in all queues: with their queue they are one job's."""
-    return job_id if is_id(job_id) else f"{queue}:{job_id}"
+    return job_id if is_own_id(job_id) else f"{queue}:{job_id}"
 
 
 def their_id(job_id: str) -> tuple[str | None, str]:
     """The queue that an id names, if it names one, and the id as BullMQ has it."""
     queue, colon, rest = job_id.partition(":")
     return (queue, rest) if colon else (None, job_id)
+
+
+def dated_id(created: int, told: str) -> str:
+    """An id made of a text, the same whenever it is told, and sorted among those made then."""
+    digest = int.from_bytes(hashlib.sha256(told.encode()).digest()[:10], "big")
+    # Version 7, variant 2; the other bits of the digest stay.
+    low = digest & ~(0xF << 76) & ~(0b11 << 62) | 7 << 76 | 0b10 << 62
+    return str(uuid.UUID(int=min(max(0, created), LATEST_MS) << 80 | low))
 
 
 def errors_of(fields: Mapping[str, str]) -> list[JobError]:
