@@ -43,6 +43,7 @@ NO_VERB = {
     "sees_jobs",
     "needs_loop",
     "settable_clock",
+    "foreign_ids",
     "table_prefix",
 }
 

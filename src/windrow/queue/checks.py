@@ -201,6 +201,13 @@ def check_id(value: Any, what: str) -> str | None:
     return str(uuid.UUID(str(value)))
 
 
+def check_job_id(value: Any, what: str, *, is_foreign: bool) -> str | None:
+    """The id of a job. `is_foreign`: it may be one that others gave, with its queue before it."""
+    if is_foreign and isinstance(value, str) and not is_id(value) and ":" in value[1:-1]:
+        return value
+    return check_id(value, what)
+
+
 def check_integer(value: Any, what: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= INT32:
         raise InvalidJob(f"{what} must be an integer from {least} to {INT32}, not {value!r}")

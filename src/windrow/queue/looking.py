@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from windrow.errors import InvalidJob, JobNotFound
 from windrow.queue import checks
-from windrow.queue.checks import check_id
+from windrow.queue.checks import check_job_id
 from windrow.queue.ids import plain_id
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.records import ErrorCount, JobFilter, QueueInfo, WorkerInfo
@@ -48,13 +48,14 @@ class Looking:
         payload's JSON, in any case. `after` is the id of the last job of the page before, `since`
         that of the oldest to look at. Results and error histories are left out: `get` has them."""
         group = None if group is None else plain_id(group)
-        since = check_id(since, "since")
+        is_foreign = self.store.capabilities.foreign_ids
+        since = check_job_id(since, "since", is_foreign=is_foreign)
         wanted = JobFilter(
             queue, kind, _states(state), tenant, group, tag, error, unique, since, text
         )
         return await self.store.list_jobs(
             wanted,
-            after=check_id(after, "after"),
+            after=check_job_id(after, "after", is_foreign=is_foreign),
             limit=checks.check_integer(limit, "limit", 1),
         )
 

@@ -163,6 +163,9 @@ class Capabilities:
     imports: bool = _means(
         "`windrow migrate`: work that other queues hold is taken in, once", default=True
     )
+    foreign_ids: bool = _means(
+        "jobs that others made, with ids of their own: queue and id, `images:17`", default=False
+    )
     evicts: bool = _means("`max_disk_bytes`: the oldest go when there is no room", default=True)
     settable_clock: bool = _means("its time can be set, for tests", default=True)
 

@@ -24,6 +24,8 @@ async def find_job(queue: Queue, text: str) -> str:
     are several."""
     if is_id(text):
         return plain_id(text)
+    if queue.store.capabilities.foreign_ids and ":" in text:
+        return text  # in full: such ids are short
     page = await queue.list(after=_end(text, JobNotFound), limit=MOST_NAMED)
     return _only_one(text, [job.id for job in page], JobNotFound)
 

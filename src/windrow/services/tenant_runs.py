@@ -121,8 +121,12 @@ async def _own_tokens(queue: TenantQueue, runs: Sequence[tuple[str, str]]) -> se
 
 
 def _is_token(text: str) -> bool:
-    """Whether a store may have given it out: a UUID, or a short text of letters and digits."""
-    return is_id(text) if len(text) >= UUID_LENGTH else _TOKEN.fullmatch(text) is not None
+    """Whether a store may have given it out: a UUID, or a short text of letters and digits, which
+    some stores write behind the queue."""
+    queue, _, drawn = text.rpartition(":")
+    if not queue and len(text) >= UUID_LENGTH:
+        return is_id(text)
+    return _TOKEN.fullmatch(drawn) is not None
 
 
 async def _owned(queue: TenantQueue, outcome: Outcome) -> Outcome:

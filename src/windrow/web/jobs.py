@@ -51,7 +51,7 @@ async def show_list(look: Look) -> Response:
         page=page,
         # What is hidden of a payload is not found in it either.
         jobs=[job for job in page.jobs if "text" not in wanted or _shows(job, text)],
-        reached=made_at(page.after) if page.after else None,
+        reached=made_at(page.after) if page.after and page.is_cut_short else None,
         states=list(JobState),
         queues=[info.name for info in await look.queue.queues()] if not look.viewer.tenant else [],
         next=f"/ui/jobs?{urlencode(more)}" if more else None,

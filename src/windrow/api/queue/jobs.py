@@ -14,6 +14,7 @@ from windrow.api.answers import answer
 from windrow.api.bodies import read_as, takes_type
 from windrow.api.callers import Reader, Writer
 from windrow.api.errors import bad_request
+from windrow.api.queue.naming import name_job
 from windrow.api.queue.schemas import (
     MOST_JOBS,
     MOST_SECONDS,
@@ -63,7 +64,7 @@ async def list_jobs(
     tag: Name = None,
     error: Name = None,
     unique: Name = None,
-    after: UUID | None = None,
+    after: Name = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = PAGE,
 ) -> Response:
     """Jobs, newest first, without results and errors. `next`, if there may be more, is what to give
@@ -77,7 +78,7 @@ async def list_jobs(
         tag=tag,
         error=error,
         unique=unique,
-        after=None if after is None else str(after),
+        after=after,
         limit=limit,
     )
     body: dict[str, Any] = {"success": True, "jobs": [show_head(job) for job in jobs]}
@@ -89,58 +90,63 @@ async def list_jobs(
 @router.get("/queue/jobs/{job_id}")
 async def get_job(
     request: Request,
-    job_id: UUID,
+    job_id: str,
     caller: Reader,
     wait: Annotated[float, Query(ge=0, le=MOST_SECONDS)] = 0.0,
 ) -> Response:
     """A job with its result and errors; with `wait`, when it has ended or so many seconds later."""
-    job = await caller.jobs.get(str(job_id))
+    job = await caller.jobs.get(name_job(caller, job_id))
     if wait and not job.is_finished:
         job = await _wait(request, caller, job, wait)
     return answer({"success": True, "job": show_job(job)})
 
 
 @router.patch("/queue/jobs/{job_id}", openapi_extra=takes_type(EditBody))
-async def edit_job(request: Request, job_id: UUID, caller: Writer) -> Response:
+async def edit_job(request: Request, job_id: str, caller: Writer) -> Response:
     """Change a job that is not running."""
     body = await read_as(request, EditBody)
-    job = await caller.jobs.edit(str(job_id), body.changes())
+    job = await caller.jobs.edit(name_job(caller, job_id), body.changes())
     return answer({"success": True, "job": show_job(job)})
 
 
 @router.delete("/queue/jobs/{job_id}")
-async def delete_job(job_id: UUID, caller: Writer) -> Response:
+async def delete_job(job_id: str, caller: Writer) -> Response:
     """Remove a job without a trace. One that runs must be cancelled first."""
-    await caller.jobs.delete(str(job_id))
-    return answer({"success": True, "id": str(job_id)})
+    named = name_job(caller, job_id)
+    await caller.jobs.delete(named)
+    return answer({"success": True, "id": named})
 
 
 @router.post("/queue/jobs/{job_id}/cancel", openapi_extra=takes_type(ReasonBody, required=False))
-async def cancel_job(request: Request, job_id: UUID, caller: Writer) -> Response:
+async def cancel_job(request: Request, job_id: str, caller: Writer) -> Response:
     """Cancel a job; one that runs is told when its lease is renewed."""
     body = await read_as(request, ReasonBody, default=ReasonBody())
-    change = await caller.jobs.cancel(str(job_id), body.reason)
+    change = await caller.jobs.cancel(name_job(caller, job_id), body.reason)
     return answer({"success": True, **show_change(change)})
 
 
 @router.post("/queue/jobs/{job_id}/retry", openapi_extra=takes_type(RetryBody, required=False))
-async def retry_job(request: Request, job_id: UUID, caller: Writer) -> Response:
+async def retry_job(request: Request, job_id: str, caller: Writer) -> Response:
     """Run a failed or cancelled job again, with all its attempts; a scheduled one at once."""
     body = await read_as(request, RetryBody, default=RetryBody())
-    change = await caller.jobs.retry(str(job_id), from_start=body.from_start)
+    change = await caller.jobs.retry(name_job(caller, job_id), from_start=body.from_start)
     return answer({"success": True, **show_change(change)})
 
 
 @router.post("/queue/jobs/{job_id}/pause")
-async def pause_job(job_id: UUID, caller: Writer) -> Response:
+async def pause_job(job_id: str, caller: Writer) -> Response:
     """Keep a job from running until it is resumed."""
-    return answer({"success": True, **show_change(await caller.jobs.pause_job(str(job_id)))})
+    return answer(
+        {"success": True, **show_change(await caller.jobs.pause_job(name_job(caller, job_id)))}
+    )
 
 
 @router.post("/queue/jobs/{job_id}/resume")
-async def resume_job(job_id: UUID, caller: Writer) -> Response:
+async def resume_job(job_id: str, caller: Writer) -> Response:
     """Let a paused job run again."""
-    return answer({"success": True, **show_change(await caller.jobs.resume_job(str(job_id)))})
+    return answer(
+        {"success": True, **show_change(await caller.jobs.resume_job(name_job(caller, job_id)))}
+    )
 
 
 async def _wait(request: Request, caller: Reader, job: Job, seconds: float) -> Job:

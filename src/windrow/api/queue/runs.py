@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from typing import Final
-from uuid import UUID
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -18,6 +17,7 @@ from windrow.api.answers import answer
 from windrow.api.bodies import read_as, takes_type
 from windrow.api.callers import Caller, Writer
 from windrow.api.errors import bad_request
+from windrow.api.queue.naming import name_job
 from windrow.api.queue.schemas import (
     MOST_RUNS,
     MOST_SECONDS,
@@ -80,35 +80,35 @@ async def finish(request: Request, caller: Writer) -> Response:
 
 
 @router.post("/queue/jobs/{job_id}/complete", openapi_extra=takes_type(CompleteBody))
-async def complete(request: Request, job_id: UUID, caller: Writer) -> Response:
+async def complete(request: Request, job_id: str, caller: Writer) -> Response:
     """The job is done; `then` are enqueued in the same transaction."""
     return await _end(caller, job_id, await read_as(request, CompleteBody))
 
 
 @router.post("/queue/jobs/{job_id}/fail", openapi_extra=takes_type(FailBody))
-async def fail(request: Request, job_id: UUID, caller: Writer) -> Response:
+async def fail(request: Request, job_id: str, caller: Writer) -> Response:
     """The run failed. It is tried again while attempts are left, unless `retry` is false."""
     return await _end(caller, job_id, await read_as(request, FailBody))
 
 
 @router.post("/queue/jobs/{job_id}/snooze", openapi_extra=takes_type(SnoozeBody))
-async def snooze(request: Request, job_id: UUID, caller: Writer) -> Response:
+async def snooze(request: Request, job_id: str, caller: Writer) -> Response:
     """Run it again later; no attempt is used."""
     return await _end(caller, job_id, await read_as(request, SnoozeBody))
 
 
 @router.post("/queue/jobs/{job_id}/release", openapi_extra=takes_type(ReleaseBody))
-async def release(request: Request, job_id: UUID, caller: Writer) -> Response:
+async def release(request: Request, job_id: str, caller: Writer) -> Response:
     """Hand the job back unrun; no attempt is used."""
     return await _end(caller, job_id, await read_as(request, ReleaseBody))
 
 
 @router.post("/queue/jobs/{job_id}/progress", openapi_extra=takes_type(ProgressBody))
-async def progress(request: Request, job_id: UUID, caller: Writer) -> Response:
+async def progress(request: Request, job_id: str, caller: Writer) -> Response:
     """Say how far the run is. The percentage never goes back."""
     body = await read_as(request, ProgressBody)
     await tenant_runs.progress(
-        caller.jobs, str(job_id), body.lease, body.percent, body.message, body.counters
+        caller.jobs, name_job(caller, job_id), body.lease, body.percent, body.message, body.counters
     )
     return answer({"success": True})
 
@@ -137,10 +137,11 @@ async def _claim(request: Request, caller: Caller, wanted: ClaimBody) -> Lease:
 
 
 async def _end(
-    caller: Caller, job_id: UUID, body: CompleteBody | FailBody | SnoozeBody | ReleaseBody
+    caller: Caller, job_id: str, body: CompleteBody | FailBody | SnoozeBody | ReleaseBody
 ) -> Response:
-    await tenant_runs.finish(caller.jobs, [(str(job_id), body.lease, body.to_outcome())])
-    return answer({"success": True, "id": str(job_id)})
+    named = name_job(caller, job_id)
+    await tenant_runs.finish(caller.jobs, [(named, body.lease, body.to_outcome())])
+    return answer({"success": True, "id": named})
 
 
 def _check_number(runs: int) -> None:

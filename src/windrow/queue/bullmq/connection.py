@@ -6,6 +6,7 @@ belongs to one job is in fields of the job's own hash, so that it goes when the 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
@@ -24,6 +25,11 @@ from windrow.queue.bullmq.location import Location
 
 # How often a transaction is begun anew because somebody changed what it had looked at.
 TRIES: Final = 50
+# Looking for queues: so many keys in one command, so many commands at a time, and so long between
+# one time through all keys and the next.
+SCAN_KEYS: Final = 1000
+SCAN_PARTS: Final = 50
+SCAN_SECONDS: Final = 60.0
 
 Fill = Callable[[Pipeline], Awaitable[Any]]
 
@@ -55,6 +61,9 @@ class Links:
         self._connection = RedisConnection(self.client)
         self._scripts: dict[str, RawScripts] = {}
         self._known: set[str] = set()
+        self._seen: set[str] = set()  # queues, some of them known
+        self._cursor = 0
+        self._scan_at = 0.0
 
     async def check(self) -> None:
         """Raise StoreUnavailable, now and not later, if there is no Redis."""
@@ -95,6 +104,28 @@ class Links:
             found = await self.client.execute_command("SMEMBERS", self.key("queues"))
         self._known |= set(found)
         return sorted(self._known)
+
+    async def all_queues(self) -> list[str]:
+        """Those, and queues that somebody else has made here: to be looked at, not to be taken
+        from. Keys are gone through a part at a time, and again after a while."""
+        known = await self.queues()
+        if self._cursor or time.monotonic() >= self._scan_at:
+            await self._scan()
+        return sorted({*known, *self._seen})
+
+    async def _scan(self) -> None:
+        plain = re.sub(r"([*?\[\]\\])", r"\\\1", self.prefix)  # no pattern of its own
+        start, end = f"{self.prefix}:", ":meta"
+        for _ in range(SCAN_PARTS):
+            with wrapped_errors():
+                self._cursor, keys = await self.client.scan(
+                    self._cursor, match=f"{plain}:*{end}", count=SCAN_KEYS
+                )
+            names = [key.removeprefix(start).removesuffix(end) for key in keys]
+            self._seen |= {name for name in names if is_queue(name)}
+            if not self._cursor:
+                self._scan_at = time.monotonic() + SCAN_SECONDS
+                return
 
     async def together(self, fill: Fill, *, transaction: bool = True) -> list[Any]:
         """Send commands at once; with `transaction` nothing of others comes in between."""

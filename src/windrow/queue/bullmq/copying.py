@@ -60,7 +60,7 @@ async def take_jobs(
 ) -> str | None:
     """Put jobs that do not run into the outbox, a queue at a time. `find_end`: those that have
     ended without BullMQ's knowledge end there first."""
-    for queue in await links.queues():
+    for queue in await links.all_queues():
         places = await _first_places(links, queue, limit)
         if places and (number := await _take(links, target, places, find_end)):
             return number

@@ -100,7 +100,7 @@ async def list_jobs(
     """Newest first by id."""
     if wanted.group is not None:
         return []
-    queues = await links.queues() if wanted.queue is None else [wanted.queue]
+    queues = await links.all_queues() if wanted.queue is None else [wanted.queue]
     states = tuple(JobState) if wanted.states is None else wanted.states
     places = [place for queue in queues for place in await _list_places(links, queue, states)]
     places.sort(key=lambda place: rows.our_id(*place), reverse=True)
@@ -165,7 +165,7 @@ def _without_details(job: Job) -> Job:
 
 
 async def list_queues(links: Links) -> list[QueueInfo]:
-    queues = await links.queues()
+    queues = await links.all_queues()
     limit = (now_ms() + 1) * 0x1000 - 1  # as BullMQ tells which delayed jobs are due
 
     async def fill(pipe: Pipeline) -> None:

@@ -102,6 +102,7 @@ class BullmqStore(Refusing):
         imports=False,
         evicts=False,
         settable_clock=False,
+        foreign_ids=True,
     )
     tenant: str | None = None
 
