@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from windrow.cli.output import (
@@ -25,6 +27,7 @@ from windrow.cli.output import (
 if TYPE_CHECKING:
     from windrow.search.request import Found
 
+SNIPPET_LINES = 4
 MODES = ("hybrid", "semantic", "keyword", "exact")
 
 
@@ -105,11 +108,12 @@ def search(
     for number, found in enumerate(answer.results, 1):
         for line in _lines(number, found):
             console.print(line, soft_wrap=True)
+        console.print(Padding(_shown(found, console), (0, 0, 0, 3)))
         console.print()
 
 
 def _lines(number: int, found: Found) -> list[Text]:
-    """A result for people: where it is, the way there through its headings, and what it says."""
+    """Of a result: what it is, where, and the way there through its headings."""
     title = Text.assemble((f"{number}. ", "dim"), (found.title or found.uri, "bold"))
     title.append(f"  {found.score:.4g}", "green")
     why = ", ".join(f"{name} #{rank}" for name, rank in found.why.items())
@@ -121,10 +125,21 @@ def _lines(number: int, found: Found) -> list[Text]:
     lines = [title, place]
     if way := [heading for heading in found.headings if heading != found.title]:
         lines.append(Text("   " + " > ".join(way), "italic"))
-    snippet = Text(found.snippet)
-    for start, end in found.highlights:
-        snippet.stylize("bold yellow", start, end)
-    return lines + [Text("   ").append_text(line) for line in snippet.split("\n")]
+    return lines
+
+
+def _shown(found: Found, console: Console) -> Text:
+    """A few lines of what it says as one reads it, with the words that were looked for."""
+    from windrow.search.snippets import readable
+
+    text, last = Text(), 0
+    for start, end in (*found.highlights, (len(found.snippet), len(found.snippet))):
+        text.append(readable(found.snippet[last:start]))
+        text.append(readable(found.snippet[start:end]), "bold yellow")
+        last = end
+    lines = text.wrap(console, max(console.width - 5, 20))
+    shown = Text("\n").join(lines[:SNIPPET_LINES])
+    return shown.append(" …") if len(lines) > SNIPPET_LINES else shown
 
 
 def _moment(text: str | None, option: str) -> float | None:

@@ -9,6 +9,9 @@ from typing import Final
 
 WIDTH: Final = 300  # characters of a snippet
 _WORD: Final = re.compile(r"\w+")
+_LINK: Final = re.compile(r"!?\[([^\]\n]{0,500})\]\([^)\s]{0,2000}\)")
+_SIGNS: Final = re.compile(r"^ {0,3}(?:#{1,6}|>|[-*+]) +|\*\*|`", re.MULTILINE)
+_SPACES: Final = re.compile(r"\s+")
 _SHORTEST_STEM: Final = 4
 LONGEST_ENDING: Final = 3
 # Words of a question that say nothing of what is looked for: marked only if it has no others.
@@ -31,6 +34,11 @@ def snippet(text: str, query: str, width: int = WIDTH) -> tuple[str, tuple[tuple
     offset = begin + left
     inside = [(a - offset, b - offset) for a, b in places]
     return shown, tuple((a, b) for a, b in inside if a >= 0 and b <= len(shown))
+
+
+def readable(part: str) -> str:
+    """A part of a snippet without the signs of Markdown, its lines as one."""
+    return _SPACES.sub(" ", _SIGNS.sub("", _LINK.sub(r"\1", part)))
 
 
 def _places(text: str, query: str) -> list[tuple[int, int]]:
