@@ -6,6 +6,9 @@ from __future__ import annotations
 import configparser
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -62,6 +65,17 @@ def test_commands_are_windrows_own_with_options_that_there_are(path: Path) -> No
         assert not hasattr(command, "commands"), f"{words} is no command"
         context = command.make_context("windrow", [re.sub(r"%\w", "x", word) for word in words])
         assert context.args == []
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_systemd_has_nothing_to_say_against_a_unit(path: Path, tmp_path: Path) -> None:
+    """But for the program, which is installed where the unit runs."""
+    unit = tmp_path / path.name
+    unit.write_text(path.read_text().replace("/opt/windrow/bin/windrow", sys.executable))
+    command = ["systemd-analyze", "verify", "--man=no", str(unit)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
