@@ -116,6 +116,7 @@ def test_failed_jobs_are_counted_by_their_error(
 ) -> None:
     found = read("jobs", "list", "--by-error")
     assert (found[0]["count"], found[0]["error"]) == (2, "ValueError: 404")
+    assert found[0]["pattern"] == "ValueError: <number>"
     table = windrow("jobs", "list", "--state", "failed", "--by-error", columns=80).stdout
     assert table.splitlines()[0].split() == ["jobs", "first", "last", "id", "error"]
     assert windrow("jobs", "list", "--by-error", "--kind", "scrape").returncode == 2

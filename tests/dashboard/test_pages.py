@@ -170,8 +170,8 @@ def test_jobs_are_found_by_their_key_and_by_what_they_carry(
 def test_jobs_that_failed_alike_run_again_and_no_others(
     server: Server, admin: httpx.Client, shown: Shown
 ) -> None:
-    assert f'name="error" value="{BROKEN}"' in admin.get("/ui/failed").text
-    form = {"error": BROKEN, "token": token_of(admin)}
+    assert f'name="pattern" value="{BROKEN}"' in admin.get("/ui/failed").text
+    form = {"pattern": BROKEN, "token": token_of(admin)}
     assert "2 jobs will run again" in admin.post("/ui/failed", data=form).text
     states = [state_of(admin, job) for job in shown.broken]
     assert states == ["ready", "ready", "failed"]
@@ -179,7 +179,7 @@ def test_jobs_that_failed_alike_run_again_and_no_others(
         page = tenant.get("/ui/failed").text
         assert "no paper" in page
         assert "the printer" not in page
-        form = {"error": "no paper", "token": token_of(tenant)}
+        form = {"pattern": "no paper", "token": token_of(tenant)}
         assert "2 jobs will run again" in tenant.post("/ui/failed", data=form).text
 
 

@@ -77,7 +77,7 @@ def list_(
     unique: Annotated[str | None, typer.Option(help="Only with this unique key.")] = None,
     text: Annotated[str | None, typer.Option(help="Only with this in their payload.")] = None,
     by_error: Annotated[
-        bool, typer.Option("--by-error", help="Count failed jobs by their error instead.")
+        bool, typer.Option("--by-error", help="Count failed jobs by their kind of error instead.")
     ] = False,
     after: AfterOption = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at the most.")] = 50,
@@ -348,7 +348,7 @@ def _list_errors(filters: dict[str, Any], limit: int, database: str | None, as_j
         return
     print_table(
         ["jobs#", "first#", "last#", "id", "error"],
-        [(one.count, age(one.first_at), age(one.last_at), one.example, one.error) for one in found],
+        [(one.count, age(one.first_at), age(one.last_at), one.example, one.title) for one in found],
     )
 
 

@@ -1,8 +1,15 @@
-"""Failed jobs by their error: counted, and tried again together."""
+"""Failed jobs by the pattern of their error: counted, and tried again together.
+
+A pattern is the error without what is its job's alone: numbers, ids, addresses and what stands in
+quotes. Jobs that failed for one reason have one pattern.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -10,40 +17,122 @@ from windrow.queue.job import Job, JobState
 from windrow.queue.records import ErrorCount
 from windrow.services.tenant_queue import TenantQueue
 
-NEWEST: Final = 20_000  # failed jobs that are counted while somebody waits for it
+NEWEST: Final = 5_000  # failed jobs that are counted while somebody waits for it
 NEWEST_OF_TENANT: Final = 1_000  # these are read to be counted
 PAGE: Final = 1_000
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+_LONGEST: Final = 1_000  # characters of an error that its pattern is made of
+
+# The first that fits counts, so an id in an address is a part of the address.
+_PARTS: Final = re.compile(
+    r"""(?P<url>\b[a-z][a-z0-9+.-]{1,20}://[^\s<>"')\]]+)
+      | (?P<quoted>(?<!\w)'[^'\n]{1,300}'(?!\w) | "[^"\n]{1,300}" | `[^`\n]{1,300}`)
+      | (?P<id>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b
+             | \b(?=[a-z]{0,40}\d)(?=\d{0,40}[a-z])[0-9a-z]{12,64}\b)
+      | (?P<number>(?<![a-z0-9])\d+(?:[.,:]\d+)*)""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
-async def count_errors(jobs: TenantQueue, *, limit: int) -> tuple[list[ErrorCount], int]:
-    """The most frequent errors of the newest failed jobs, and of how many these are at most."""
+@dataclass(frozen=True, slots=True)
+class ErrorPattern:
+    """Failed jobs whose errors have one pattern."""
+
+    pattern: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    example: str  # a job id
+    error: str  # that job's
+    texts: int = 1  # different errors that have it
+
+    @property
+    def title(self) -> str:
+        return self.error if self.texts == 1 else self.pattern
+
+    @property
+    def words(self) -> str:
+        """The longest part that all of their errors have."""
+        return words_of(self.pattern)
+
+
+def pattern_of(error: str) -> str:
+    """`no such image: <url>`, `page <number> of '…'`."""
+    return _PARTS.sub(_placeholder, error[:_LONGEST])
+
+
+def _placeholder(found: re.Match[str]) -> str:
+    if found.lastgroup == "quoted":
+        return f"{found[0][0]}…{found[0][-1]}"
+    return f"<{found.lastgroup}>"
+
+
+def words_of(pattern: str) -> str:
+    return max(re.split(r"<(?:url|id|number)>|…", pattern), key=len).strip()
+
+
+async def count_errors(jobs: TenantQueue, *, limit: int) -> tuple[list[ErrorPattern], int]:
+    """The most frequent patterns of the newest failed jobs, and of how many these are at most."""
     if jobs.tenant is None:
-        return await jobs.queue.errors(limit=limit, newest=NEWEST), NEWEST
+        counted = await jobs.queue.errors(limit=NEWEST, newest=NEWEST)
+        return (await group_errors(counted))[:limit], NEWEST
     failed = await jobs.list(state=JobState.FAILED, limit=NEWEST_OF_TENANT)
-    return _count(failed)[:limit], NEWEST_OF_TENANT
+    return (await group_errors(_count(failed)))[:limit], NEWEST_OF_TENANT
+
+
+async def group_errors(counted: Sequence[ErrorCount]) -> list[ErrorPattern]:
+    """Errors that were counted each, by their patterns, the most frequent first."""
+    # Some twenty microseconds each, and there may be as many different ones as jobs.
+    return await asyncio.to_thread(_group, counted)
+
+
+def _group(counted: Iterable[ErrorCount]) -> list[ErrorPattern]:
+    by_pattern: dict[str, list[ErrorCount]] = {}
+    for one in counted:
+        by_pattern.setdefault(pattern_of(one.error), []).append(one)
+    grouped = [_joined(pattern, alike) for pattern, alike in by_pattern.items()]
+    return sorted(grouped, key=lambda one: (one.count, one.last_at), reverse=True)
+
+
+def _joined(pattern: str, alike: Sequence[ErrorCount]) -> ErrorPattern:
+    newest = max(alike, key=lambda one: one.last_at)
+    return ErrorPattern(
+        pattern=pattern,
+        count=sum(one.count for one in alike),
+        first_at=min(one.first_at for one in alike),
+        last_at=newest.last_at,
+        example=newest.example,
+        error=newest.error,
+        texts=len(alike),
+    )
 
 
 def _count(failed: Iterable[Job]) -> list[ErrorCount]:
     by_error: dict[str, list[Job]] = {}
     for job in failed:
         by_error.setdefault(job.error or "", []).append(job)
-    counted = [
+    return [
         ErrorCount(error, len(same), min(times), max(times), same[0].id)
         for error, same in by_error.items()
         if (times := [job.finished_at or _LONG_AGO for job in same])
     ]
-    return sorted(counted, key=lambda one: (one.count, one.last_at), reverse=True)
 
 
-async def retry_error(jobs: TenantQueue, error: str) -> int:
-    """Run every failed job with just this error again, not those that say more; how many."""
+async def retry_pattern(jobs: TenantQueue, pattern: str) -> int:
+    """Run every failed job whose error has just this pattern again; how many."""
+    return await _retry(jobs, words_of(pattern) or None, pattern)
+
+
+async def retry_failed(jobs: TenantQueue) -> int:
+    """Run every failed job again; how many."""
+    return await _retry(jobs, None, None)
+
+
+async def _retry(jobs: TenantQueue, words: str | None, pattern: str | None) -> int:
     count, after = 0, None
-    while page := await jobs.list(
-        state=JobState.FAILED, error=error or None, after=after, limit=PAGE
-    ):
+    while page := await jobs.list(state=JobState.FAILED, error=words, after=after, limit=PAGE):
         after = page[-1].id
-        same = [job.id for job in page if (job.error or "") == error]
-        changes = await jobs.queue.store.retry_jobs(same) if same else {}
+        meant = [job.id for job in page if pattern in (None, pattern_of(job.error or ""))]
+        changes = await jobs.queue.store.retry_jobs(meant) if meant else {}
         count += sum(not one.is_refused for one in changes.values() if one.before)
     return count

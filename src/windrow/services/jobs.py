@@ -10,12 +10,14 @@ from typing import Any, Final
 from windrow.errors import WaitTimeout
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Opening, Queue
-from windrow.queue.records import Change, ErrorCount, Pruned
+from windrow.queue.records import Change, Pruned
 from windrow.redaction import restore
+from windrow.services.failing import ErrorPattern, group_errors
 from windrow.services.finding import find_job, with_group
 from windrow.settings import Settings
 
 EXAMPLES: Final = 5
+MOST_ERRORS: Final = 100_000  # different ones
 MOST_COUNTED: Final = 10_000
 PAGE: Final = 1_000
 
@@ -55,10 +57,11 @@ async def list_jobs(settings: Settings, /, **wanted: Any) -> list[Job]:
 
 async def list_errors(
     settings: Settings, queue: str | None = None, limit: int = 50
-) -> list[ErrorCount]:
-    """Failed jobs by their error, most frequent first."""
+) -> list[ErrorPattern]:
+    """Failed jobs by the pattern of their error, most frequent first."""
     async with open_queue(settings) as opened:
-        return await opened.errors(queue, limit=limit)
+        counted = await opened.errors(queue, limit=MOST_ERRORS)
+        return (await group_errors(counted))[:limit]
 
 
 async def get_job(settings: Settings, job_id: str) -> Job:

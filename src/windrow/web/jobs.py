@@ -16,10 +16,10 @@ from windrow.queue.ids import is_id, made_at
 from windrow.queue.job import Job, JobError, JobState, Step
 from windrow.redaction import redact
 from windrow.services.explaining import explain
-from windrow.services.failing import count_errors, retry_error
+from windrow.services.failing import count_errors, retry_failed, retry_pattern
 from windrow.services.listing import list_page
 from windrow.web.markdown import render_markdown
-from windrow.web.pages import Look, shown_payload
+from windrow.web.pages import Look, counted, shown_payload
 
 PAGE: Final = 50
 MOST_ERRORS: Final = 100
@@ -137,12 +137,15 @@ async def show_failed(look: Look) -> Response:
     return look.render("failed.html", errors=errors, newest=newest)
 
 
-async def retry_failed(look: Look) -> Response:
+async def change_failed(look: Look) -> Response:
     form = await look.form("write")
-    if "error" not in form:
+    if "pattern" in form:
+        count = await retry_pattern(look.jobs, str(form["pattern"]))
+    elif form.get("do") == "all":
+        count = await retry_failed(look.jobs)
+    else:
         raise InvalidJob("say which error's jobs are to run again")
-    count = await retry_error(look.jobs, str(form["error"]))
-    return look.back("/ui/failed", f"{count} jobs will run again")
+    return look.back("/ui/failed", f"{counted(count, 'job', 'jobs')} will run again")
 
 
 def _history(job: Job, steps: Sequence[Step]) -> list[Moment]:

@@ -73,7 +73,7 @@ ROUTES: Final = [
     _get("/ui/jobs/{id}", jobs.show_one),
     _post("/ui/jobs/{id}", jobs.change_one),
     _get("/ui/failed", jobs.show_failed),
-    _post("/ui/failed", jobs.retry_failed),
+    _post("/ui/failed", jobs.change_failed),
     _get("/ui/runs", runs.show_list),
     _get("/ui/runs/{id}", runs.show_one),
     _post("/ui/runs/{id}", runs.change_one),

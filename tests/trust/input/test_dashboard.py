@@ -57,7 +57,7 @@ MATRIX = {
     "GET /ui/events": Rule("read"),
     "POST /ui/queues": Rule("all", form={"queue": "web", "do": "pause"}),
     "POST /ui/jobs/{id}": Rule("write", "job", {"do": "pause"}),
-    "POST /ui/failed": Rule("write", form={"error": "x"}),
+    "POST /ui/failed": Rule("write", form={"pattern": "x"}),
     "POST /ui/runs/{id}": Rule("write", "run", {"do": "pause"}),
     "POST /ui/add": Rule("write", form={"do": "note", "text": "a note"}),
     "POST /ui/sources/{id}": Rule("write", "source", {"do": "refresh"}),
