@@ -29,6 +29,7 @@ from windrow.queue.documents import (
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState, NewJob
 from windrow.queue.queue import Queue
+from windrow.queue.store import Store
 
 logger = logging.getLogger(__name__)
 
