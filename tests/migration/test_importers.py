@@ -268,3 +268,14 @@ async def test_jobs_of_procrastinate_keep_locks_and_times(
     assert jobs["shop.later"].state is JobState.SCHEDULED
     assert jobs["shop.later"].run_at.timestamp() > time.time() + 3000
     assert (await verify(store_url, url, system="procrastinate")).is_good
+
+    # What is Procrastinate's own goes with its table; what somebody else made is named.
+    connection = await asyncpg.connect(url)
+    await connection.execute("CREATE VIEW waiting AS SELECT count(*) FROM procrastinate_jobs")
+    with pytest.raises(MigrationFailed, match="view waiting") as refused:
+        await drop(store_url, url, system="procrastinate", is_discarding=True)
+    assert "procrastinate_events" not in str(refused.value)
+    await connection.execute("DROP VIEW waiting")
+    assert (await drop(store_url, url, system="procrastinate", is_discarding=True)).is_dropped
+    assert await connection.fetchval("SELECT to_regclass('procrastinate_jobs')") is None
+    await connection.close()

@@ -4,6 +4,7 @@ the columns they have, under one snapshot, and written to only by `mark` and `dr
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -333,16 +334,27 @@ class PostgresOrigin:
 
     async def drop(self, tables: Sequence[str]) -> None:
         try:
-            rest = set(tables) - await self._drop_queues(tables)
+            rest = sorted(set(tables) - await self._drop_queues(tables))
             if rest:
-                names = ", ".join(_quoted(name) for name in sorted(rest))
-                await self._connection.execute(f"DROP TABLE {names}")  # at once: in any order
+                await self._drop_tables(rest)
         except asyncpg.DependentObjectsStillExistError as error:
+            needed = _strangers(error)
             raise MigrationFailed(
-                f"nothing is dropped, for others need it: {_one_line(error.detail or str(error))}"
+                f"nothing is dropped, for others need it: {_named(needed)}"
             ) from error
         await self._snapshot.commit()
         self._snapshot = None
+
+    async def _drop_tables(self, tables: Sequence[str]) -> None:
+        """With what their program made itself to use them, and with nothing else."""
+        names = ", ".join(_quoted(name) for name in tables)
+        try:
+            async with self._connection.transaction():
+                await self._connection.execute(f"DROP TABLE {names}")  # at once: in any order
+        except asyncpg.DependentObjectsStillExistError as error:
+            if _strangers(error):
+                raise
+            await self._connection.execute(f"DROP TABLE {names} CASCADE")
 
     async def _drop_queues(self, tables: Sequence[str]) -> set[str]:
         """Let PGMQ drop its queues, which knows of more than their tables. Returns those tables."""
@@ -380,6 +392,9 @@ class PostgresOrigin:
 
 NOTICE: Final = "Deprecated: its work is Windrow's. `windrow migrate` moved it."
 
+# Procrastinate's functions and tables depend on its jobs. What is said otherwise is a stranger's.
+_OWN: Final = re.compile(r"(function|constraint|trigger) procrastinate_")
+
 # Views are left out, among them those of the dialects; and where the dialect pgmq is installed its
 # tables hold no messages.
 _TABLES: Final = """
@@ -405,8 +420,9 @@ def _named(found: Sequence[str]) -> str:
     return ", ".join(found[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _one_line(text: str) -> str:
-    return "; ".join(text.splitlines())
+def _strangers(error: asyncpg.DependentObjectsStillExistError) -> list[str]:
+    """What depends on a table and is not its program's own, as Postgres says it."""
+    return [line for line in (error.detail or str(error)).splitlines() if not _OWN.match(line)]
 
 
 def _quoted(name: str) -> str:
