@@ -91,12 +91,15 @@ class Page:
 
 async def take_files(queue: Queue, files: Sequence[Upload], options: TextOptions) -> Receipt:
     """Have files found. Each is a source of its own by its name: a file of the same name takes the
-    place of the one before."""
+    place of the one before. Of two that come together the first is taken, and the other refused."""
     taken: list[Taken] = []
     handed: list[Handed] = []
     sources: list[SourceRow] = []
     for file in files:
         name = _clean(file.name)[-LONGEST_NAME:] or "upload"
+        if any(one.uri == name for one in handed):
+            taken.append(Taken(name, error="another file of this name came with it"))
+            continue
         try:
             read = await asyncio.get_running_loop().run_in_executor(_threads, _read, name, file)
         except IngestError as error:

@@ -49,8 +49,11 @@ def test_a2_answers_that_have_not_changed_are_304(acme: Asking, site: Site) -> N
 
 def test_a2_what_is_not_there_is_404_and_what_does_not_fit_422(acme: Asking) -> None:
     for path in ("/api/crawl-progress", "/progress"):
-        said = acme.get(f"{path}/{uuid.uuid4()}", 404)
-        assert said["detail"] == {"error": "Operation not found"}
+        for unknown in (str(uuid.uuid4()), "nowhere", "42"):
+            said = acme.get(f"{path}/{unknown}", 404)
+            assert said["detail"] == {"error": "Operation not found"}
+    for verb in ("stop", "pause", "resume"):
+        acme.post(f"/knowledge-items/{verb}/nowhere", expected=404)
     for body in (
         {"url": "ftp://example.org"},
         {"url": "/etc/passwd"},

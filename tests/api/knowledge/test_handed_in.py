@@ -69,6 +69,21 @@ def test_file_of_the_same_name_replaces_the_one_before(acme: Asking, other: Aski
     assert acme.get(f"/knowledge-items/{source}")["document_count"] == 1
 
 
+def test_two_files_of_one_name_in_a_request_are_not_both_taken(acme: Asking) -> None:
+    name = f"{uuid.uuid4().hex}.txt"
+    bodies = (b"  ", b"The first of them.", b"The second of them.")
+
+    said = acme.post(
+        "/documents/upload", files=[("file", (name, body, "text/plain")) for body in bodies]
+    )
+
+    assert [one["success"] for one in said["files"]] == [False, True, False]
+    assert "another file of this name" in said["files"][2]["error"]
+    acme.follow(said["progressId"])
+    [page] = acme.get("/pages", source_id=said["files"][1]["source_id"])["pages"]
+    assert acme.get(f"/pages/{page['id']}")["full_content"] == "The first of them."
+
+
 def test_uploads_that_cannot_be_taken_are_said(acme: Asking, server: Server) -> None:
     broken = [("file", ("a.pdf", b"%PDF-1.7", "application/pdf"))]
     said = acme.post("/documents/upload", files=broken, expected=422)

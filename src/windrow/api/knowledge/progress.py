@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
-from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Path
 from starlette.responses import Response
 
 from windrow.api.answers import answer
@@ -27,17 +26,19 @@ router = APIRouter(tags=["knowledge"])
 
 POLL_MILLISECONDS: Final = 1000
 UNKNOWN: Final = "Operation not found"
+# Any text: what is no id is not there, as one that is not known.
+ProgressId = Annotated[str, Path(max_length=255)]
 IfNoneMatch = Annotated[str | None, Header(max_length=1000)]
 
 
 @router.get("/crawl-progress/{progress_id}")
 @router.get("/progress/{progress_id}")
 async def get_progress(
-    progress_id: UUID, caller: Reader, if_none_match: IfNoneMatch = None
+    progress_id: ProgressId, caller: Reader, if_none_match: IfNoneMatch = None
 ) -> Response:
     """How far a crawl or an upload is; for a week after its end, too."""
     try:
-        found = await operations.get_operation(caller.queue, str(progress_id), tenant=caller.tenant)
+        found = await operations.get_operation(caller.queue, progress_id, tenant=caller.tenant)
     except JobNotFound as error:
         raise missing(UNKNOWN) from error
     body = show(found)
@@ -65,19 +66,19 @@ async def list_progress(caller: Reader, include_failed: bool = False) -> Respons
 
 
 @router.post("/knowledge-items/stop/{progress_id}")
-async def stop(progress_id: UUID, caller: Writer) -> Response:
+async def stop(progress_id: ProgressId, caller: Writer) -> Response:
     """Cancel what waits of a crawl or upload, tell what runs."""
     return await _change(caller, progress_id, "stop", "Stopped")
 
 
 @router.post("/knowledge-items/pause/{progress_id}")
-async def pause(progress_id: UUID, caller: Writer) -> Response:
+async def pause(progress_id: ProgressId, caller: Writer) -> Response:
     """Begin nothing more of it before it is resumed; it stays so after a restart."""
     return await _change(caller, progress_id, "pause", "Paused")
 
 
 @router.post("/knowledge-items/resume/{progress_id}")
-async def resume(progress_id: UUID, caller: Writer) -> Response:
+async def resume(progress_id: ProgressId, caller: Writer) -> Response:
     """Go on with what was paused."""
     return await _change(caller, progress_id, "resume", "Resumed")
 
@@ -135,15 +136,14 @@ def _show_head(one: Operation) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-async def _change(caller: Caller, progress_id: UUID, verb: str, said: str) -> Response:
-    id = str(progress_id)
+async def _change(caller: Caller, progress_id: ProgressId, verb: str, said: str) -> Response:
     try:
-        await getattr(operations, verb)(caller.queue, id, tenant=caller.tenant)
+        await getattr(operations, verb)(caller.queue, progress_id, tenant=caller.tenant)
     except JobNotFound as error:
         raise missing(UNKNOWN) from error
     except IllegalTransition as error:
         raise ApiError(409, "CONFLICT", f"It is {error.state} already") from error
-    return answer({"success": True, "message": said, "progressId": id})
+    return answer({"success": True, "message": said, "progressId": progress_id})
 
 
 def _names(header: str | None, tag: str) -> bool:
