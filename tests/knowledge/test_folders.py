@@ -116,7 +116,7 @@ async def test_folder_inside_a_source_is_scanned_as_a_part_of_it(desk: Desk) -> 
     result = await desk.scan(desk.tree / "docs")
 
     assert (result["new"], result["gone"]) == (1, 1)
-    assert await desk.uris() == [".windrowignore", "docs/new.md", "src/b.md"]
+    assert await desk.uris() == ["docs/new.md", "src/b.md"]
     assert len(await desk.queue.store.list_sources()) == 1
 
 

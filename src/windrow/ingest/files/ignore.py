@@ -26,6 +26,7 @@ ALWAYS: Final = (
     "dist/",
     "build/",
     "vendor/",
+    *FILES,
     ".DS_Store",
     "Thumbs.db",
     "*.pyc",
