@@ -14,6 +14,7 @@ import pytest
 
 from windrow.errors import FileGone
 from windrow.ingest.files.watching import (
+    ANOTHER_BRANCH,
     MOST_FILES,
     ChangeSet,
     Health,
@@ -24,6 +25,7 @@ from windrow.ingest.files.watching import (
 
 DEBOUNCE = 0.1
 PATIENCE = 30.0
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 
 
 def test_few_files_are_named_and_what_is_left_out_is_not(tmp_path: Path) -> None:
@@ -99,24 +101,40 @@ async def test_written_files_and_bursts_come_as_sets(tmp_path: Path) -> None:
             assert again.is_scan or again.files
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+@needs_git
 async def test_checkout_is_one_set(tmp_path: Path) -> None:
-    def git(*words: str) -> None:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True)
-
-    git("init", "-q", "-b", "main")
-    (tmp_path / "a.md").write_text("main")
-    git("add", ".")
-    git("commit", "-q", "-mx")
-    git("checkout", "-q", "-b", "side")
-    (tmp_path / "a.md").write_text("side")
-    git("commit", "-q", "-amy")
+    _repository(tmp_path)
+    _git(tmp_path, "checkout", "-q", "-b", "side")
+    (tmp_path / "docs" / "a.md").write_text("side")
+    _git(tmp_path, "commit", "-q", "-amy")
 
     async with _watching(tmp_path) as sets:
         await _next(sets)
-        await asyncio.to_thread(git, "checkout", "-q", "main")
+        await asyncio.to_thread(_git, tmp_path, "checkout", "-q", "main")
         assert (await _next(sets)).is_scan
+
+
+@needs_git
+async def test_another_branch_is_seen_from_below_the_top_of_a_repository(tmp_path: Path) -> None:
+    _repository(tmp_path)
+
+    async with _watching(tmp_path / "docs") as sets:
+        await _next(sets)
+        await asyncio.to_thread(_git, tmp_path, "checkout", "-q", "-b", "side")
+        assert (await _next(sets)).why == ANOTHER_BRANCH
+        (tmp_path / "docs" / "a.md").write_text("side")
+        assert (await _next(sets)).files == ("a.md",)
+
+
+@needs_git
+async def test_another_branch_is_seen_in_a_working_tree_of_its_own(tmp_path: Path) -> None:
+    _repository(tmp_path / "main")
+    _git(tmp_path / "main", "worktree", "add", "-q", "-b", "side", "../tree")
+
+    async with _watching(tmp_path / "tree") as sets:
+        await _next(sets)
+        await asyncio.to_thread(_git, tmp_path / "tree", "checkout", "-q", "-b", "other")
+        assert (await _next(sets)).why == ANOTHER_BRANCH
 
 
 async def test_folder_that_goes_away_is_an_error(tmp_path: Path) -> None:
@@ -130,6 +148,20 @@ async def test_folder_that_goes_away_is_an_error(tmp_path: Path) -> None:
         folder.rmdir()
         with pytest.raises(FileGone):
             await _next(sets)
+
+
+def _repository(folder: Path) -> None:
+    """A repository with a commit."""
+    (folder / "docs").mkdir(parents=True)
+    _git(folder, "init", "-q", "-b", "main")
+    (folder / "docs" / "a.md").write_text("main")
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-q", "-mx")
+
+
+def _git(folder: Path, *words: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "-C", str(folder), *who, *words], check=True, capture_output=True)
 
 
 def _watching(folder: Path) -> Any:

@@ -20,6 +20,7 @@ from typing import Any, Final
 from windrow.errors import FileGone, FileRefused
 from windrow.ingest.files.detect import is_binary_name
 from windrow.ingest.files.ignore import FILES, Judge
+from windrow.ingest.project.repository import find_repository
 
 MOST_FILES: Final = 100  # of a set that names them
 DEBOUNCE_SECONDS: Final = 1.0
@@ -27,6 +28,8 @@ RECONCILE_SECONDS: Final = 600.0  # a look without any event: some may have been
 LOCK_SECONDS: Final = 60.0  # for a git command that is at work
 LOCK_LOOK_SECONDS: Final = 0.1
 GIT: Final = ".git"
+HEAD: Final = "HEAD"
+ANOTHER_BRANCH: Final = "another branch or commit"
 
 
 class Health(StrEnum):
@@ -80,6 +83,7 @@ class Planner:
 
     top: Path
     ignore_files: tuple[Path, ...] = ()
+    git: Path | None = None  # where its repository keeps its state, if that is elsewhere
     _judge: Judge | None = field(default=None, repr=False)
 
     def plan(self, events: Iterable[tuple[bool, str]]) -> ChangeSet:
@@ -88,11 +92,15 @@ class Planner:
         count = len(listed)
         names: set[str] = set()
         for is_gone, path in listed:
+            if self.git is not None and self.git in Path(path).parents:
+                if Path(path) == self.git / HEAD:
+                    return ChangeSet(is_scan=True, events=count, why=ANOTHER_BRANCH)
+                continue
             name = os.path.relpath(path, self.top)
             parts = name.split(os.sep)
             if GIT in parts:
-                if parts[-1] == "HEAD" and parts[-2] == GIT:
-                    return ChangeSet(is_scan=True, events=count, why="another branch or commit")
+                if parts[-1] == HEAD and parts[-2] == GIT:
+                    return ChangeSet(is_scan=True, events=count, why=ANOTHER_BRANCH)
                 continue
             if parts[-1] in FILES:
                 self._judge = None
@@ -127,13 +135,14 @@ async def watch_folder(
     has begun. Raises FileGone and FileRefused."""
     from watchfiles import Change, awatch
 
-    planner = Planner(top, ignore_files)
     if not await asyncio.to_thread(top.is_dir):
         raise FileGone(os.fspath(top))
+    git = await asyncio.to_thread(_state_elsewhere, top)
+    planner = Planner(top, ignore_files, git)
     loop = asyncio.get_running_loop()
     looked_at: float | None = None
     events: Any = awatch(
-        top,
+        *([top] if git is None else [top, git]),
         watch_filter=None,
         debounce=round(debounce * 1000),
         step=50,
@@ -152,7 +161,7 @@ async def watch_folder(
                     continue
                 if not changes:
                     continue
-                await _git_is_done(top)
+                await _git_is_done(git or top / GIT)
                 plan = await asyncio.to_thread(
                     planner.plan, [(change == Change.deleted, path) for change, path in changes]
                 )
@@ -165,9 +174,18 @@ async def watch_folder(
         raise FileRefused(os.fspath(top), str(error)) from error
 
 
-async def _git_is_done(top: Path) -> None:
+def _state_elsewhere(top: Path) -> Path | None:
+    """Where the repository of a folder keeps its state, if not in the folder: the folder is below
+    the top of the repository, or a working tree of its own."""
+    repository = find_repository(top)
+    if repository is None or repository.folder == top / GIT:
+        return None
+    return Path(os.path.realpath(repository.folder))
+
+
+async def _git_is_done(state: Path) -> None:
     """Wait for a checkout that is at work, so that it is one change set."""
-    lock = top / GIT / "index.lock"
+    lock = state / "index.lock"
     for _ in range(round(LOCK_SECONDS / LOCK_LOOK_SECONDS)):
         if not await asyncio.to_thread(lock.exists):
             return
