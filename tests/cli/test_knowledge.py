@@ -66,11 +66,14 @@ def test_file_note_and_library_are_added(windrow: Windrow, read: Read, docs: Pat
     assert printed.stdout.endswith("c.py  1 documents\n")
 
 
-def test_what_cannot_be_added_is_said(windrow: Windrow, docs: Path) -> None:
+def test_what_cannot_be_added_is_said(windrow: Windrow, read: Read, docs: Path) -> None:
     for words, complaint in (
         (["add", str(docs / "nowhere")], "nowhere is not there"),
         (["add", "http://"], "no address of the web"),
         (["add", "library:no-such-thing"], "no-such-thing is not there"),
+        (["add", "-"], "nothing in this note"),
+        (["watch", str(docs / "a.md")], "not to be watched"),
+        (["watch", str(docs), str(docs / "a.md")], "not to be watched"),
         (["sources", "show", "nothing"], "no source 'nothing'"),
         (["sources", "import", str(docs / "nowhere")], "nowhere"),
         (["sources", "import", str(docs / "a.md")], "line 1"),
@@ -79,6 +82,7 @@ def test_what_cannot_be_added_is_said(windrow: Windrow, docs: Path) -> None:
         assert printed.returncode != 0, words
         assert complaint in printed.stderr, printed.stderr
         assert "Traceback" not in printed.stderr
+    assert read("sources", "list") == [], "and nothing is left of it"
 
 
 def test_site_is_added_and_its_pages_are_documents(

@@ -71,6 +71,7 @@ class Added:
     source: SourceRow
     job_id: str
     is_begun: bool = True  # by this; else it was under way already
+    is_new: bool = True  # the source was not there before
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +111,7 @@ async def add(
     tenant's quota. Raises FileGone and InvalidOptions, and then nothing is begun.
     """
     chosen = options or AddOptions()
-    if _SCHEME.match(what):
-        source = _site(what, chosen)
-    elif what.startswith(LIBRARY):
-        source = _library(what.removeprefix(LIBRARY), chosen)
-    else:
-        source = await asyncio.to_thread(_on_disk, what, chosen)
-    return await _begin(queue, source, chosen, budget)
+    return await _begin(queue, await describe(what, chosen), chosen, budget)
 
 
 async def add_site(
@@ -148,19 +143,31 @@ async def _begin(
     await plan_refresh(queue, source)
     [job, *_] = source_jobs(source, priority=Priority.COMMAND, budget=budget)
     [inserted] = await queue.enqueue_many([job])
-    return Added(source, inserted.id, is_begun=inserted.outcome != "existing")
+    return Added(source, inserted.id, is_begun=inserted.outcome != "existing", is_new=not known)
+
+
+async def describe(what: str, options: AddOptions) -> SourceRow:
+    """What would be added. Raises FileGone and InvalidOptions."""
+    if _SCHEME.match(what):
+        return _site(what, options)
+    if what.startswith(LIBRARY):
+        return _library(what.removeprefix(LIBRARY), options)
+    return await asyncio.to_thread(_on_disk, what, options)
 
 
 async def add_text(
     queue: Queue, text: str, options: AddOptions | None = None, *, source_type: str = "note"
 ) -> Added:
-    """Have a text kept as a note."""
+    """Have a text kept as a note. Raises InvalidOptions, and then nothing is begun."""
+    if not text.strip():
+        raise InvalidOptions("there is nothing in this note")
     chosen = options or AddOptions()
     uri = f"note:{chosen.collection}/{source_type}"
     source = SourceRow(
         chosen.tenant, source_id(uri), chosen.collection, "note", uri, title=source_type
     )
-    if not await queue.store.get_sources(source.tenant or "", [source.id]):
+    known = await queue.store.get_sources(source.tenant or "", [source.id])
+    if not known:
         await queue.store.put_sources([source])
     payload = ContentPayload(
         source=source.id,
@@ -171,7 +178,7 @@ async def add_text(
     )
     job = new_item("content", "ingest", chosen.collection, payload, tenant=chosen.tenant)
     [inserted] = await queue.enqueue_many([job])
-    return Added(source, inserted.id)
+    return Added(source, inserted.id, is_new=not known)
 
 
 async def list_sources(

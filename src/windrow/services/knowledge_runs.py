@@ -21,6 +21,7 @@ from windrow.services.knowledge import (
     get_info,
     is_settled,
     refresh_source,
+    remove_source,
 )
 from windrow.services.operations import is_awaited
 from windrow.services.working import OWN_HANDLERS
@@ -64,7 +65,10 @@ async def run_add(
         added = await (
             add(queue, what, options) if text is None else add_text(queue, text, options)
         )
-        return await _see_through(attendance, added, show, waits=waits)
+        done = await _see_through(attendance, added, show, waits=waits)
+        if added.is_new and _was_dropped(done.job) and not done.info.documents:
+            await remove_source(queue, added.source)  # it was never there
+        return done
 
 
 async def run_refresh(
@@ -74,7 +78,7 @@ async def run_refresh(
     async with attend(settings, concurrency=concurrency, own=OWN_HANDLERS) as attendance:
         found = await find_source(attendance.queue, named, tenant=tenant)
         job_id = await refresh_source(attendance.queue, found.source)
-        added = Added(found.source, job_id)
+        added = Added(found.source, job_id, is_new=False)
         return await _see_through(attendance, added, show, waits=True)
 
 
@@ -141,6 +145,11 @@ async def _why_given_up(queue: Queue, content: str) -> str | None:
 
 def why_failed(run: AddRun) -> str | None:
     """Why there is nothing of what was added, if so."""
-    result = run.job.result if isinstance(run.job.result, dict) else {}
+    return run.job.error or _was_dropped(run.job)
+
+
+def _was_dropped(job: Job) -> str | None:
+    """Why there was nothing to be had, if that is so."""
+    result = job.result if isinstance(job.result, dict) else {}
     dropped = result.get("dropped")
-    return run.job.error or (str(dropped) if dropped else None)
+    return str(dropped) if dropped else None

@@ -27,7 +27,7 @@ from windrow.queue.documents import SourceNote, SourceRow
 from windrow.queue.job import NewJob, Priority
 from windrow.queue.queue import Queue
 from windrow.services.attending import Attendance, Interrupted, attend
-from windrow.services.knowledge import AddOptions, add
+from windrow.services.knowledge import AddOptions, add, describe
 from windrow.services.working import OWN_HANDLERS
 from windrow.settings import Settings, data_folder
 
@@ -125,12 +125,13 @@ async def run_watch(
     concurrency: int = 10,
 ) -> None:
     """Add folders and watch them, with a worker here if there is no other, until interrupted or
-    until no watch is left. Raises InvalidOptions and FileGone for what is no folder."""
+    until no watch is left. Raises InvalidOptions and FileGone for what is no folder, and then
+    none is added."""
     async with attend(settings, concurrency=concurrency, own=OWN_HANDLERS) as attendance:
-        sources = [(await add(attendance.queue, path, options)).source for path in paths]
-        for source in sources:
+        for source in [await describe(path, options) for path in paths]:
             if source.kind not in WATCHED:
                 raise InvalidOptions(f"{source.uri} is a {source.kind}, and not to be watched")
+        sources = [(await add(attendance.queue, path, options)).source for path in paths]
         everywhere = (data_folder(settings) / "ignore",)
         stop = asyncio.Event()
         watches = [
