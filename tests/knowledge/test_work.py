@@ -25,6 +25,7 @@ from windrow.errors import (
     StoreUnavailable,
     UnsupportedFormat,
 )
+from windrow.ingest.project.identity import tenant_of_remote
 from windrow.pipelines.knowledge import trouble
 from windrow.pipelines.knowledge.items import QUEUE
 from windrow.pipelines.knowledge.trouble import outcome_of
@@ -469,3 +470,21 @@ async def test_sources_that_overlap_have_all_their_files(desk: Desk) -> None:
     wanted = [(outer.source.id, "a.md"), (outer.source.id, "e/b.md"), (inner.source.id, "b.md")]
     assert found == sorted(wanted)
     assert states(await desk.queue.list(kind="file.ingest")) == {"completed"}
+
+
+async def test_u9_clones_of_one_remote_are_told_apart_by_their_places(desk: Desk) -> None:
+    for name in ("one/tool", "two/tool"):
+        state = desk.tree / name / ".git"
+        state.mkdir(parents=True)
+        (state / "HEAD").write_text("ref: refs/heads/main\n")
+        (state / "config").write_text('[remote "origin"]\n\turl = git@h.example:a/tool.git\n')
+
+    async def project(name: str) -> str:
+        added = await add(desk.queue, str(desk.tree / name))
+        return str(added.source.options["project"])
+
+    first = await project("one/tool")
+    assert first == tenant_of_remote("git@h.example:a/tool.git")
+    assert await project("two/tool") == tenant_of_remote("git@h.example:a/tool.git", "two/tool")
+    assert await project("one/tool") == first, "as it was"
+    assert await project("two/tool") != first

@@ -21,10 +21,10 @@ from windrow.errors import (
     ScheduleNotFound,
     SourceNotFound,
 )
-from windrow.ingest.files.names import to_text
+from windrow.ingest.files.names import to_path, to_text
 from windrow.ingest.files.walk import WalkOptions
 from windrow.ingest.options import ScrapeOptions
-from windrow.ingest.project.identity import tenant_of, without_credentials
+from windrow.ingest.project.identity import tenant_of, tenant_of_remote, without_credentials
 from windrow.ingest.project.repository import find_repository
 from windrow.ingest.web.scope import CrawlOptions
 from windrow.ingest.web.urls import canonical, normalise
@@ -139,6 +139,8 @@ async def _begin(
     known = await queue.store.get_sources(source.tenant or "", [source.id])
     if known:
         source = _as_before(source, known[0], chosen)
+    elif source.kind == "project" and "git_remote" in source.options:
+        source = await _told_apart(queue, source)
     await queue.store.put_sources([source])
     await plan_refresh(queue, source)
     [job, *_] = source_jobs(source, priority=Priority.COMMAND, budget=budget)
@@ -454,6 +456,26 @@ def _on_disk(what: str, options: AddOptions) -> SourceRow:
     return _row(options, "project", to_text(path), title, kept)
 
 
+async def _told_apart(queue: Queue, source: SourceRow) -> SourceRow:
+    """A clone of what another project is a clone of already is known by its place, too."""
+    others = [
+        info.source.uri
+        for info in await list_sources(queue, tenant=source.tenant or "")
+        if info.source.kind == "project" and info.source.uri != source.uri
+        if info.source.options.get("git_remote") == source.options["git_remote"]
+    ]
+    if not others:
+        return source
+    project = tenant_of_remote(source.options["git_remote"], _place(source.uri, others))
+    return replace(source, options={**source.options, "project": project})
+
+
+def _place(uri: str, others: Sequence[str]) -> str:
+    """A path, from the folder on that it and others are in."""
+    paths = [os.fspath(to_path(one)) for one in (uri, *others)]
+    return os.path.relpath(paths[0], os.path.commonpath(paths))
+
+
 def _row(
     options: AddOptions, kind: SourceKind, uri: str, title: str, kept: Mapping[str, Any]
 ) -> SourceRow:
@@ -476,12 +498,15 @@ def _as_before(new: SourceRow, known: Source, options: AddOptions) -> SourceRow:
         raise InvalidOptions(
             f"{known.uri} is in the collection {known.collection!r} already: remove it there first"
         )
+    kept = {**known.options, **new.options}
+    if known.options.get("git_remote") == new.options.get("git_remote"):
+        kept |= {name: known.options[name] for name in ("project",) if name in known.options}
     said_kind = "folder" if known.kind == "folder" and new.kind == "project" else new.kind
     return replace(
         new,
         kind=said_kind,
         title=options.title or known.title,
-        options={**known.options, **new.options},
+        options=kept,
         tags=tuple(options.tags) or known.tags,
         refresh_seconds=options.refresh_seconds or known.refresh_seconds,
     )
