@@ -61,14 +61,14 @@ def test_a_refresh_leaves_the_focus_and_the_scroll_where_they_are(
     another: Tab, elsewhere: Elsewhere
 ) -> None:
     job = elsewhere.enqueue("kept", {"text": "hay " * 40}, delay=3600)
-    another.page.set_viewport_size({"width": 500, "height": 700})
+    another.page.set_viewport_size({"width": 660, "height": 700})
     page = another.go("/ui/jobs?kind=kept")
     page.locator(f'a[href="/ui/jobs/{job.id}"]').focus()
-    page.evaluate("document.querySelector('.scroll').scrollLeft = 120")
+    page.evaluate("document.querySelector('.scroll').scrollLeft = 40")
     elsewhere.enqueue("kept", delay=3600)  # its row is put above
     page.locator("#list tbody tr").nth(1).wait_for(timeout=SOON)
     assert page.evaluate("document.activeElement.getAttribute('href')") == f"/ui/jobs/{job.id}"
-    assert page.evaluate("document.querySelector('.scroll').scrollLeft") == 120
+    assert page.evaluate("document.querySelector('.scroll').scrollLeft") == 40
     page.keyboard.press("Enter")  # and it is still the same link
     page.wait_for_url(f"**/ui/jobs/{job.id}")
 
