@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.dashboard.conftest import Shown
 
 ADMIN, READER, TENANT = "admin-key-0123456789", "read-key-0123456789", "tenant-key-0123456789"
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 # Labels, contrast and focus, by rules of our own: no page may break one.
 CHECK = """() => {
@@ -52,10 +53,9 @@ CHECK = """() => {
 
 
 @pytest.fixture(scope="module")
-def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots are kept: WINDROW_ARTIFACTS, or a temporary folder."""
-    kept = os.environ.get("WINDROW_ARTIFACTS")
-    folder = Path(kept) if kept else tmp_path_factory.mktemp("screenshots")
+def artifacts() -> Path:
+    """Where screenshots are kept: WINDROW_ARTIFACTS, or a folder that git ignores."""
+    folder = Path(os.environ.get("WINDROW_ARTIFACTS") or SCREENSHOTS)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.api.server import Server
 from tests.dashboard.browser import Tab, logged_in
-from tests.dashboard.conftest import ADMIN, Shown
-from tests.web.site import SiteServer
+from tests.dashboard.conftest import ADMIN, READER, TENANT, Shown
+from tests.web.site import Page, SiteServer
 
 IS_IN_VIEW = """(one) => {
   const { left, right } = one.getBoundingClientRect();
@@ -117,6 +117,138 @@ def test_a_schedule_is_paused_and_goes_on(tab: Tab) -> None:
     page.locator(".said", has_text="nightly is paused").wait_for()
     page.get_by_role("button", name="Resume").click()
     page.locator(".said", has_text="nightly goes on").wait_for()
+    assert tab.trouble == []
+
+
+def open_crawl(tab: Tab, url: str) -> Any:
+    """Start it, and look at it."""
+    page = tab.go("/ui/add")
+    page.get_by_label("Address").fill(url)
+    page.get_by_role("button", name="Crawl it").click()
+    page.locator(".said", has_text="it is being taken in").wait_for()
+    page = tab.go("/ui/runs")
+    page.locator("#list a", has_text=url).click()
+    return page
+
+
+def test_a_crawl_is_paused_goes_on_and_is_cancelled(tab: Tab, site_server: SiteServer) -> None:
+    site = site_server.site()
+    site.page("/", links=[f"/{number}" for number in range(90)])
+    for number in range(90):
+        site.page(f"/{number}", seconds=2)
+    page = open_crawl(tab, site.url + "/")
+    page.get_by_role("button", name="Pause").click()
+    page.locator(".said", has_text="it is paused").wait_for()
+    tab.check()
+    page.get_by_role("button", name="Resume").click()
+    page.locator(".said", has_text="it goes on").wait_for()
+    page.get_by_role("button", name="Cancel").click()
+    page.locator(".said", has_text="it is cancelled").wait_for()
+    page.locator("#progress .state.cancelled").wait_for()
+    page = tab.go("/ui/runs")
+    page.get_by_label("State").select_option("cancelled")
+    page.get_by_role("button", name="Filter").click()
+    page.locator("#list .state.cancelled").wait_for()
+    assert tab.trouble == []
+
+
+def test_failed_pages_of_a_crawl_are_tried_again(tab: Tab, site_server: SiteServer) -> None:
+    site = site_server.site()
+    site.page("/", links=["/film"])
+    site.put("/film", Page(b"\0\1", content_type="video/mp4"))
+    page = open_crawl(tab, site.url + "/")
+    page.locator("#progress .state.completed").wait_for()
+    site.page("/film", text="The film is a page now.")
+    page.get_by_role("button", name="Retry failed pages").click()
+    page.locator(".said", has_text="1 pages are tried again").wait_for()
+    page.locator("#pages tbody a", has_text="/film").first.wait_for()
+    page.locator("#progress .state.completed").wait_for()
+    assert page.get_by_role("button", name="Retry failed pages").count() == 0
+    assert tab.trouble == []
+
+
+def test_a_source_is_looked_at_again_and_search_keeps_to_its_filters(
+    tab: Tab, site_server: SiteServer
+) -> None:
+    site = site_server.site()
+    site.page("/", text="A haycock is a small pile of hay.")
+    page = tab.go("/ui/add")
+    form = page.locator("form", has=page.get_by_label("Address"))
+    form.get_by_label("Address").fill(site.url + "/")
+    form.get_by_label("Collection").fill("fields")
+    form.get_by_label("Tags").fill("piles")
+    form.get_by_role("button", name="Crawl it").click()
+    page.locator("#facts a[href^='/ui/documents/']").wait_for()
+    page.get_by_text("not indexed yet").wait_for(state="hidden")
+    page.get_by_role("button", name="Look again").click()
+    page.locator(".said", has_text="it is looked at again").wait_for()
+
+    page = tab.go("/ui/search")
+    page.get_by_label("What").fill("haycock")
+    page.get_by_label("How").select_option("keyword")
+    page.get_by_label("Collection").fill("fields")
+    page.get_by_label("Tag").fill("piles")
+    page.get_by_role("button", name="Search").click()
+    page.locator("article", has_text="haycock").wait_for()
+    assert page.get_by_label("Tag").input_value() == "piles"  # to be changed, not typed anew
+    for field, value in (("Tag", "rakes"), ("Collection", "barns")):
+        before = page.get_by_label(field).input_value()
+        page.get_by_label(field).fill(value)
+        page.get_by_role("button", name="Search").click()
+        page.get_by_text("Nothing was found.").wait_for()
+        page.get_by_label(field).fill(before)
+    assert tab.trouble == []
+
+
+def test_a_key_is_made_used_and_revoked_and_its_owner_logs_out(
+    tab: Tab, chrome: Any, server: Server
+) -> None:
+    page = tab.go("/ui/settings")
+    page.get_by_label("Name").fill("harvest")
+    page.get_by_label("Tenant").fill("acme")
+    page.get_by_label("Role").select_option("read")
+    page.get_by_role("button", name="Make a key").click()
+    row = page.locator("tr", has_text="harvest")
+    row.wait_for()
+    [key] = set(re.findall(r"wr-[\w-]{40,}", page.content()))
+    tab.check()
+    with logged_in(chrome, server, key) as other:
+        other.page.get_by_text("acme · read").wait_for()
+        other.page.get_by_role("button", name="Log out").click()
+        other.page.wait_for_url("**/ui/login")
+        other.go("/ui/jobs").wait_for_url("**/ui/login?next=*")
+        assert other.trouble == []
+    row.get_by_role("button", name="Revoke").click()
+    page.locator(".said", has_text="harvest counts no longer").wait_for()
+    assert page.locator("tr", has_text="harvest").count() == 0
+    assert tab.trouble == []
+
+
+def test_readers_and_tenants_are_shown_what_is_theirs_and_nothing_to_press_in_vain(
+    chrome: Any, server: Server, shown: Shown, artifacts: Path
+) -> None:
+    with logged_in(chrome, server, READER) as tab:
+        places = tab.page.locator("nav a").evaluate_all("all => all.map((a) => a.pathname)")
+        for path in [*places, f"/ui/jobs/{shown.failed[1]}"]:
+            page = tab.go(path)
+            tab.check()
+            forms = page.locator("form[method=post]:not([action='/ui/logout'])")
+            assert forms.count() == 0, path
+        page.screenshot(path=artifacts / "reader.png", full_page=True)
+        assert tab.trouble == []
+    with logged_in(chrome, server, TENANT) as tab:
+        page = tab.go("/")
+        page.screenshot(path=artifacts / "tenant.png", full_page=True)
+        assert page.locator("#queues tbody th").all_inner_texts() == ["odd", "printer"]
+        page = tab.go("/ui/jobs")
+        tab.check()
+        page.locator("#list tr", has_text="mine").get_by_role("link").click()
+        page.get_by_role("button", name="Pause").click()
+        page.locator(".said", has_text="it is paused").wait_for()
+        tab.check()
+        page.get_by_role("button", name="Resume").click()
+        page.locator(".said", has_text="it goes on").wait_for()
+        assert tab.trouble == []
 
 
 def test_keyboard_reaches_the_content_and_shows_where_it_is(tab: Tab) -> None:
