@@ -320,3 +320,11 @@ def test_a_paused_group_is_promised_no_end(server: Server, admin: httpx.Client) 
     assert paused is not None
     assert (running[1] != "–", paused[1]) == (True, "–")
     assert "The run is paused" in said
+
+
+def test_the_queue_that_stages_share_is_drawn_as_none_of_them(admin: httpx.Client) -> None:
+    page = admin.get("/ui/pipelines").text
+    calls = page[page.index("<h2>Calls</h2>") : page.index("<h2>Webhooks</h2>")]
+    cards = re.findall(r'(→</span>\s*)?<div class="card"><a [^>]*>([^<]*)</a>', calls)
+    assert [name for _, name in cards][-3:] == ["analyze", "index", "jobs of all stages"]
+    assert [bool(arrow) for arrow, _ in cards][-3:] == [True, True, False]

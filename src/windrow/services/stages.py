@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow.pipelines.calls import payloads as calls
@@ -31,6 +31,7 @@ class StageCount:
     name: str
     queue: str
     counts: Sequence[tuple[str, int]]
+    is_shared: bool = False  # no stage, but the queue that the others share
 
 
 async def count_stages(queue: TenantQueue) -> dict[str, list[StageCount]]:
@@ -45,7 +46,9 @@ async def count_stages(queue: TenantQueue) -> dict[str, list[StageCount]]:
         for pipeline, stages in _PIPELINES.items()
     }
     if queue.queue.store.capabilities.documents:
-        found["Calls"][:0] = await _count_calls(queue)
+        shared, *rest = found["Calls"]
+        shared = replace(shared, name="jobs of all stages", is_shared=True)
+        found["Calls"] = [*await _count_calls(queue), *rest, shared]
     return found
 
 
