@@ -28,7 +28,7 @@ from windrow.pipelines.sweeping import Sweeper
 from windrow.queue.bullmq import beside, finishing
 from windrow.queue.bullmq.location import parse_url, tables_url
 from windrow.queue.bullmq.store import BullmqStore
-from windrow.queue.job import Job, JobState
+from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.lease import to_finish
 from windrow.redaction import redact_url
 from windrow.services.copying import copy_database as move_database
@@ -432,6 +432,37 @@ async def test_a_status_row_follows_its_chain_and_a_sweep_brings_the_next(queue:
     assert await items(queue) == {1: "done", 2: "failed", 3: "done"}
     [following] = await queue.list(queue="sweeping", state=JobState.SCHEDULED)
     assert (following.payload, following.unique) == (first.payload, first.unique)
+
+
+async def test_sweeps_that_move_go_on_as_their_new_store_does_it(
+    queue: Queue, url: str, tmp_path: Path
+) -> None:
+    """By a schedule where there are some, else each brings the next: never both, and never none."""
+    chain = Chain("item", status=StatusRow("item", field="n", column="status", error="error"))
+    chain.stage("fetch", queue="items", status="fetching")(_nothing)
+    target = f"sqlite:///{tmp_path / 'there.db'}"
+    await Sweeper(chain, queue).schedule(every=60)
+    assert (await move_database(url, target, wait=5)).is_over
+    async with Queue.open(target) as there:
+        await there.store.change_rows(TABLE)
+        sweeper = Sweeper(chain, there)
+        await sweeper.schedule(every=60)
+        [moved] = await there.list(queue="sweeping")
+        await there.retry(moved.id)
+        await drain(there, [sweeper.handler])
+        assert await there.list(queue="sweeping", state=list(LIVE)) == []
+        await there.unschedule("item.sweep")
+        await there.enqueue("item.sweep", queue="sweeping", unique="item.sweep")
+    assert (await move_database(target, url, wait=5)).is_over
+    sweeper = Sweeper(chain, queue)
+    await sweeper.schedule(every=60)  # the one that came has the key
+    await drain(queue, [sweeper.handler])
+    [following] = await queue.list(queue="sweeping", state=JobState.SCHEDULED)
+    assert following.payload == {"every": 60}
+
+
+async def _nothing(job: Job, payload: Any) -> Any:
+    return payload
 
 
 async def test_what_follows_a_running_job_is_done_after_it(queue: Queue) -> None:

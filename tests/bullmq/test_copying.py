@@ -15,6 +15,7 @@ from tests.bullmq.conftest import add_theirs
 from tests.conftest import CopyDatabase
 from windrow import NewJob, Queue
 from windrow.errors import ConfigError, IllegalTransition
+from windrow.queue.bullmq.connection import Links
 from windrow.queue.bullmq.location import parse_url
 from windrow.queue.copying import CopyStore
 from windrow.queue.ids import made_at
@@ -308,3 +309,31 @@ async def test_the_next_job_of_a_scheduler_of_bullmqs_stays(tmp_path: Path, url:
         with pytest.raises(IllegalTransition):
             await queue.delete("ticks:repeat:tick:1000")
         assert (await queue.get("ticks:repeat:tick:1000")).state is JobState.READY
+
+
+async def test_a_forecast_says_what_bullmq_would_refuse(tmp_path: Path, url: str) -> None:
+    first = f"sqlite:///{tmp_path / 'jobs.db'}"
+    async with Queue.open(first) as queue:
+        await queue.enqueue("plain")
+        for _ in range(2):
+            await queue.enqueue("limited", limits=["host"])
+        await queue.schedule("tick", "tick", every=60)
+    forecast = await copy_database(first, url, is_dry_run=True)
+    assert (forecast.moved.total(), forecast.schedules) == (1, 0)
+    assert [*forecast.reasons.values()] == [
+        "2 jobs would stay: BullMQ has no limits per key",
+        "1 would stay: there are none there",
+    ]
+    report = await copy_database(first, url, wait=1)
+    assert (report.moved.total(), report.schedules, report.in_transit) == (1, 0, 2)
+    assert "schedules" in report.reasons["tick"]
+
+
+def test_options_that_there_are_not_are_refused_in_one_sentence() -> None:
+    for query in ("nonsense=1", "row=sqlite:///x.db", "ssl_ca_certs=x"):
+        with pytest.raises(ConfigError, match=query.partition("=")[0]):
+            parse_url(f"bullmq+redis://host/0?{query}")
+    location = parse_url("bullmq+rediss://host/0?ssl_ca_certs=x&socket_timeout=2&prefix=p")
+    assert location.redis_url == "rediss://host/0?ssl_ca_certs=x&socket_timeout=2"
+    with pytest.raises(ConfigError, match="socket_timeout"):
+        Links(parse_url("bullmq+redis://host/0?socket_timeout=soon"))

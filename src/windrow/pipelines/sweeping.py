@@ -69,7 +69,9 @@ class Sweeper:
                 failed += 1
             else:
                 begun.append(self._begin(self._payload(row)))
-        return Done({"begun": len(begun), "failed": failed}, then=[*begun, *_next_sweep(job)])
+        return Done(
+            {"begun": len(begun), "failed": failed}, then=[*begun, *_next_sweep(self._queue, job)]
+        )
 
     def _make_handler(self) -> Handler:
         @handler(self.kind, queue=QUEUE, max_attempts=1)
@@ -128,10 +130,12 @@ async def plan_sweeps(queue: Queue, kind: str, every: float) -> None:
         await queue.enqueue_many([_sweep_job(kind, every)])
 
 
-def _next_sweep(job: Job) -> list[NewJob]:
-    """What follows a sweep that no schedule brings."""
-    every = (job.payload or {}).get(_EVERY)
-    return [] if every is None else [_sweep_job(job.kind, every)]
+def _next_sweep(queue: Queue, job: Job) -> list[NewJob]:
+    """What follows a sweep where no schedule brings it. The job may have come from a store of the
+    other kind: then it ends here what it was there, or begins it."""
+    if queue.store.capabilities.schedules:
+        return []
+    return [_sweep_job(job.kind, (job.payload or {}).get(_EVERY, EVERY_SECONDS))]
 
 
 def _sweep_job(kind: str, every: float) -> NewJob:

@@ -235,6 +235,10 @@ class CopyStore(Store, Protocol):
 
     async def has_received(self, number: str) -> bool: ...
 
+    def refusal_of(self, job: CopiedJob) -> str | None:
+        """Why this store has no place for a job, whatever else is in it; None: it has."""
+        ...
+
     async def add_queues(self, rows: Sequence[QueueRow]) -> None:
         """Settings of queues for which nothing was set before."""
         ...

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl
 
+import msgspec
+
 from windrow.errors import ConfigError
 from windrow.queue.admitting import add_checksums
 from windrow.queue.bullmq.location import PREFIX
-from windrow.queue.copying import CopyStore, Parcel, QueueRow, Receipt, new_number
-from windrow.queue.job import JobState
+from windrow.queue.copying import CopyStore, Parcel, QueueRow, Receipt, new_number, pack_job
+from windrow.queue.job import Job, JobState
 from windrow.queue.records import JobFilter, Retention
 from windrow.queue.store import open_store
 from windrow.redaction import redact_url
@@ -204,7 +206,8 @@ class Copy:
         report.parcels += 1
         report.moved.update(job.state.value for job in moved if job.id not in known)
         report.groups += sum(group.id not in receipt.refused for group in parcel.groups)
-        report.schedules += sum(item.name not in known for item in parcel.schedules)
+        left = known | receipt.refused.keys()
+        report.schedules += sum(item.name not in left for item in parcel.schedules)
         report.known += len(known)
         report.checked += receipt.checked
         report.sent = add_checksums(report.sent, receipt.sent)
@@ -265,8 +268,30 @@ class Copy:
         running = report.moved.pop(JobState.ACTIVE.value, 0)
         if running:
             report.reasons["active"] = f"{running} jobs run now: they would be waited for"
-        report.schedules = len(await self._source.list_schedules())
+        await self._foresee_refusals()
+        schedules = len(await self._source.list_schedules())
+        if self._target.capabilities.schedules:
+            report.schedules = schedules
+        elif schedules:
+            report.reasons["schedules"] = f"{schedules} would stay: there are none there"
         report.resumed = len(await self._source.list_parcels())
+
+    async def _foresee_refusals(self) -> None:
+        """Of a target that does not take everything: which jobs would stay, by reason."""
+        able = self._target.capabilities
+        if able.groups and able.limits and able.edits:
+            return
+        reasons: Counter[str] = Counter()
+        page = await self._source.list_jobs(JobFilter(), limit=PARCEL_JOBS)
+        while page:
+            for job in page:
+                reason = None if job.state is JobState.ACTIVE else _refusal(self._target, job)
+                if reason is not None:
+                    reasons[reason] += 1
+                    self._report.moved[job.state.value] -= 1
+            page = await self._source.list_jobs(JobFilter(), after=page[-1].id, limit=PARCEL_JOBS)
+        for number, (reason, count) in enumerate(reasons.most_common(), 1):
+            self._report.reasons[f"refused {number}"] = f"{count} jobs would stay: {reason}"
 
     async def _sum_up(self) -> None:
         report = self._report
@@ -291,6 +316,12 @@ def address_of(url: str) -> str:
     address, _, query = url.partition("?")
     prefix = dict(parse_qsl(query)).get("prefix", PREFIX)
     return address if prefix == PREFIX else f"{address}?prefix={prefix}"
+
+
+def _refusal(target: CopyStore, job: Job) -> str | None:
+    packed = pack_job(job, (), job.seq, None)
+    is_follower = job.state is JobState.HELD and not job.limits
+    return target.refusal_of(msgspec.structs.replace(packed, is_follower=is_follower))
 
 
 def _why(job: Any) -> str:

@@ -47,7 +47,7 @@ async def admit(
             refused[item.name] = "BullMQ keeps no schedules of Windrow's"
         elif not isinstance(item, CopiedJob):
             refused[item.id] = "BullMQ has no groups"
-        elif (reason := _refusal(item)) is not None:
+        elif (reason := refusal_of(item)) is not None:
             refused[item.id] = reason
         elif item.id in there:
             continue
@@ -86,7 +86,7 @@ async def _holders(links: Links, keys: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _refusal(job: CopiedJob) -> str | None:
+def refusal_of(job: CopiedJob) -> str | None:
     if job.group is not None or job.root_of is not None:
         return "BullMQ has no groups"
     if job.state not in _TAKEN:

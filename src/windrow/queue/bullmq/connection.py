@@ -19,7 +19,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import WatchError
 
-from windrow.errors import InvalidJob, StoreConflict
+from windrow.errors import ConfigError, InvalidJob, StoreConflict
 from windrow.queue.bullmq.failures import wrapped_errors
 from windrow.queue.bullmq.location import Location
 
@@ -54,9 +54,12 @@ class Links:
     def __init__(self, location: Location) -> None:
         # What is repeated, and how, is decided by those who know what a lost reply means.
         # Its types do not know that answers are texts here.
-        self.client: Any = Redis.from_url(
-            location.redis_url, decode_responses=True, retry=Retry(NoBackoff(), 0)
-        )
+        try:
+            self.client: Any = Redis.from_url(
+                location.redis_url, decode_responses=True, retry=Retry(NoBackoff(), 0)
+            )
+        except ValueError as error:
+            raise ConfigError(f"an option in the address of the Redis is wrong: {error}") from error
         self.prefix = location.prefix
         self._connection = RedisConnection(self.client)
         self._scripts: dict[str, RawScripts] = {}

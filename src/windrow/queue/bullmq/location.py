@@ -12,6 +12,21 @@ from windrow.errors import ConfigError
 PREFIX: Final = "bull"
 SCHEMES: Final = ("bullmq+redis", "bullmq+rediss")
 ROWS: Final = ("sqlite:", "postgresql:", "postgres:")
+# Of the connection: what the client of Redis takes from an address.
+OPTIONS: Final = frozenset(
+    {
+        "client_name",
+        "db",
+        "health_check_interval",
+        "max_connections",
+        "socket_connect_timeout",
+        "socket_keepalive",
+        "socket_timeout",
+    }
+)
+TLS_OPTIONS: Final = frozenset(
+    {"ssl_ca_certs", "ssl_cert_reqs", "ssl_certfile", "ssl_check_hostname", "ssl_keyfile"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,12 @@ def parse_url(url: str) -> Location:
     rows_url = options.pop("rows", None)
     if rows_url is not None and not rows_url.startswith(ROWS):
         raise ConfigError("rows is a database of SQL: sqlite:///… or postgresql://…")
+    is_secure = parts.scheme == SCHEMES[1]
+    if unknown := sorted(options.keys() - (OPTIONS | TLS_OPTIONS if is_secure else OPTIONS)):
+        raise ConfigError(
+            f"the address of the Redis has an option {unknown[0]!r}, which there is not: use "
+            f"prefix, rows, {', '.join(sorted(OPTIONS))}, or over TLS ssl_…"
+        )
     plain = parts._replace(
         scheme=parts.scheme.removeprefix("bullmq+"), query=urlencode(options)
     ).geturl()

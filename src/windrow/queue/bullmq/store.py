@@ -26,6 +26,7 @@ from windrow.queue.bullmq import (
     looking,
     upkeep,
 )
+from windrow.queue.bullmq.admitting import refusal_of
 from windrow.queue.bullmq.beside import Beside
 from windrow.queue.bullmq.claiming import Leases
 from windrow.queue.bullmq.connection import Links
@@ -33,7 +34,7 @@ from windrow.queue.bullmq.finishing import FindEnd
 from windrow.queue.bullmq.location import parse_url
 from windrow.queue.bullmq.refusing import Refusing, refuse
 from windrow.queue.bullmq.waking import Ears
-from windrow.queue.copying import Parcel, QueueRow, Receipt
+from windrow.queue.copying import CopiedJob, Parcel, QueueRow, Receipt
 from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.records import (
@@ -367,6 +368,9 @@ class BullmqStore(Refusing):
 
     async def has_received(self, number: str) -> bool:
         return await copying.has_received(self._links, number)
+
+    def refusal_of(self, job: CopiedJob) -> str | None:
+        return refusal_of(job)
 
     async def add_queues(self, rows: Sequence[QueueRow]) -> None:
         await copying.add_queues(self._links, rows)

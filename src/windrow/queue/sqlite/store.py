@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell, any_event, end_of, work_in
-from windrow.queue.copying import Parcel, QueueRow, Receipt
+from windrow.queue.copying import CopiedJob, Parcel, QueueRow, Receipt
 from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.importing import Arrival, Import, ImportNote, Removal
 from windrow.queue.job import Job, JobState, Step
@@ -553,6 +553,9 @@ class SqliteStore(FarRunVerbs):
 
     async def has_received(self, number: str) -> bool:
         return await self._read(lambda work: receiving.has_received(work, number))
+
+    def refusal_of(self, job: CopiedJob) -> str | None:
+        return None  # there is a place for all of them
 
     async def add_queues(self, rows: Sequence[QueueRow]) -> None:
         await self._write(lambda work: receiving.add_queues(work, rows))
