@@ -49,5 +49,5 @@ def test_pages_that_answer_with_an_error_are_told_from_others_and_fetched_again(
     assert 'value="again"' in page
     form = {"do": "again", "token": token_of(admin)}
     answer = admin.post(here, data=form)
-    assert "they are fetched again" in answer.text
+    assert "The pages are fetched again" in answer.text
     assert str(answer.url) != here

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
+from pathlib import Path
 
 import httpx
 
 from tests.api.server import Server
+from tests.dashboard.conftest import ADMIN
 from tests.dashboard.test_pages import admin, token_of
+from tests.web.site import SiteServer
 from windrow import Queue
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
 from windrow.queue.ids import new_id
+from windrow.services.web import start_crawl
+from windrow.settings import Settings
+from windrow.web.sessions import COOKIE
+from windrow.web.site import create_site
 
 __all__ = ["admin"]
 
@@ -70,3 +78,41 @@ def test_one_document_is_removed_and_the_others_stay(server: Server, admin: http
     assert first not in answer.text
     assert second in answer.text
     assert admin.post(first, data=form).status_code == 404
+
+
+def test_a_crawl_that_is_begun_is_shown_and_leads_to_its_source_and_back(
+    server: Server, admin: httpx.Client, site_server: SiteServer
+) -> None:
+    site = site_server.site()
+    site.page("/", links=["/slow"])
+    site.page("/slow", seconds=3)
+    form = {"do": "site", "url": site.url, "token": token_of(admin)}
+    begun = admin.post("/ui/add", data=form)
+    assert "/ui/runs/" in str(begun.url)
+    assert "The source is being taken in" in begun.text
+    assert 'class="state active"' in begun.text
+    [source] = re.findall(r'href="(/ui/sources/[^"]+)">this source', begun.text)
+    crawl = re.escape(begun.url.path)
+    assert re.search(rf'href="{crawl}">The crawl that goes on', admin.get(source).text)
+
+    deadline = time.monotonic() + 60
+    while 'class="state active"' in admin.get(begun.url.path).text:
+        assert time.monotonic() < deadline
+    assert re.search(rf'href="{crawl}">The last crawl', admin.get(source).text)
+
+
+def test_a_crawl_that_no_worker_has_begun_has_a_page(tmp_path: Path) -> None:
+    async def ask() -> httpx.Response:
+        async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
+            app = create_site(queue, Settings(api_keys=ADMIN, data_dir=str(tmp_path)))
+            cookies = {COOKIE: await app.state.sessions.begin(ADMIN) or ""}
+            crawl_id = await start_crawl(queue, "https://example.org")
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://a.test", cookies=cookies
+            ) as client:
+                return await client.get(f"/ui/runs/{crawl_id}")
+
+    answer = asyncio.run(ask())
+    assert answer.status_code == 200
+    assert "https://example.org" in answer.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlencode
 
@@ -12,15 +13,17 @@ from markupsafe import Markup
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
-from windrow.errors import InvalidOptions, InvalidSearch, SearchError, WindrowError
+from windrow.errors import InvalidOptions, InvalidSearch, JobNotFound, SearchError, WindrowError
 from windrow.index.home import MODES
 from windrow.queue.documents import DocumentInfo, Place, Source
+from windrow.queue.ids import is_id
 from windrow.search.request import Found, SearchAnswer, SearchRequest
 from windrow.services import knowledge
 from windrow.services.browsing import own_source
 from windrow.services.handing_in import Taken, TextOptions, Upload, take_files
 from windrow.services.reading import find_document, read_document
 from windrow.services.searching import Searching
+from windrow.services.web.crawls import Crawl, get_crawl, source_of
 from windrow.web.markdown import render_markdown
 from windrow.web.pages import Look, counted
 
@@ -28,6 +31,7 @@ MOST_DOCUMENTS: Final = 100
 PAGE: Final = 100  # sources
 MOST_COUNTED: Final = 1_000  # documents of each source in the list
 MOST_MEASURED: Final = 10_000  # documents of one source on its own page
+MOST_CRAWLS: Final = 100  # that go on, and that a source's is looked for among
 LONGEST_TEXT: Final = 50_000
 _MARKDOWN: Final = frozenset({"", "markdown", "html", "pdf", "office", "notebook"})
 _LINK: Final = re.compile(r"!?\[([^\]\n]{0,500})\]\([^)\s]{0,2000}\)")
@@ -76,6 +80,7 @@ async def _add(look: Look, form: FormData) -> Response:
             options = dataclasses.replace(options, crawl=crawl)
             url = str(form.get("url", "")).strip()
             added = await knowledge.add_site(look.queue, url, options)
+            return look.back(f"/ui/runs/{added.job_id}", "The source is being taken in")
         case "note":
             text = str(form.get("text", "")).strip()
             if not text:
@@ -212,8 +217,29 @@ async def show_source(look: Look) -> Response:
         source.tenant, source.collection, source.id, after=after, limit=MOST_DOCUMENTS
     )
     return look.render(
-        "source.html", info=info, documents=documents, next=_next_documents(documents)
+        "source.html",
+        info=info,
+        documents=documents,
+        next=_next_documents(documents),
+        crawl=await _last_crawl(look, source, documents),
     )
+
+
+async def _last_crawl(
+    look: Look, source: Source, documents: Sequence[DocumentInfo]
+) -> Crawl | None:
+    """The crawl of a site that goes on, if it is one of the newest that do; or else the last one
+    that a document is of."""
+    if source.kind != "site":
+        return None
+    groups = await look.queue.groups(state="active", tenant=source.tenant, limit=MOST_CRAWLS)
+    roots = await look.queue.get_many([group.root for group in groups if group.root])
+    named = [root.id for root in roots.values() if source_of(root) == source.id]
+    named += [str(one.metadata.get("crawl", "")) for one in documents[:1]]
+    for id in filter(is_id, named):
+        with suppress(JobNotFound):
+            return await get_crawl(look.queue, id, tenant=source.tenant)
+    return None
 
 
 def _next_documents(documents: Sequence[DocumentInfo]) -> str | None:

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from windrow.errors import InvalidJob, JobNotFound
+from windrow.errors import GroupNotFound, InvalidJob, JobNotFound
 from windrow.pipelines.web.answers import BadAnswer, list_bad_answers
 from windrow.pipelines.web.payloads import SCRAPE
 from windrow.queue.job import Job, JobState
-from windrow.queue.records import Group
+from windrow.queue.records import Group, GroupState
 from windrow.services.web.crawls import Crawl, CrawlErrors, get_crawl, get_errors, retry_failed
 from windrow.services.web.starting import fetch_again
 from windrow.web.pages import Look
@@ -33,8 +33,8 @@ async def show_list(look: Look) -> Response:
 
 async def show_one(look: Look) -> Response:
     id = look.request.path_params["id"]
-    group = await look.jobs.group(id)
     crawl, errors = await _crawl(look, id)
+    group = await _group(look, id, crawl)
     ended: list[Job] = []
     pages: list[Job] = []
     bad: list[BadAnswer] = []
@@ -62,6 +62,19 @@ async def show_one(look: Look) -> Response:
         members=await look.jobs.list(group=id, limit=PAGE) if not crawl else [],
         progress=_progress(group),
     )
+
+
+async def _group(look: Look, id: str, crawl: Crawl | None) -> Group:
+    """Of a crawl that waits for its first job to run there is none yet: then as it will be."""
+    try:
+        return await look.jobs.group(id)
+    except GroupNotFound:
+        if crawl is None:
+            raise
+        state: GroupState = "active" if crawl.status == "scraping" else "cancelled"
+        return Group(
+            id, state, False, True, 1, {}, id, crawl.tenant, crawl.created_at, crawl.ended_at
+        )
 
 
 async def _pages(
@@ -102,7 +115,7 @@ async def change_one(look: Look) -> Response:
         case "again":
             identity = look.viewer.identity
             again = await fetch_again(look.queue, id, tenant=identity.tenant, quota=identity.quota)
-            return look.back(f"/ui/runs/{again.id}", "they are fetched again, as a batch")
+            return look.back(f"/ui/runs/{again.id}", "The pages are fetched again, as a batch")
     raise InvalidJob("there is no such thing to do with a group")
 
 

@@ -43,6 +43,7 @@ class Crawl:
     options: Mapping[str, Any]
     tenant: str | None = None
     expires_at: datetime | None = None  # once it has ended
+    source: str | None = None  # that its pages become documents of
 
     @property
     def total(self) -> int:
@@ -191,7 +192,14 @@ def _describe(root: Job, group: Group | None) -> Crawl:
         options=root.payload.get("crawlerOptions") or {},
         tenant=root.tenant,
         expires_at=root.expires_at,
+        source=source_of(root),
     )
+
+
+def source_of(root: Job) -> str | None:
+    """The source that the pages of a crawl become documents of, if it is for one."""
+    feed = root.payload.get("feed") if isinstance(root.payload, dict) else None
+    return feed.get("source") if isinstance(feed, dict) else None
 
 
 def _status(root: Job, group: Group | None) -> CrawlStatus:
