@@ -78,7 +78,8 @@ ONLY: dict[str, dict[str, str]] = {
             ("count_jobs", "fold_counts"), "counts are deltas there: SQLite keeps totals"
         ),
         **dict.fromkeys(
-            ("lock_limits", "lock_bounds"), "rows are locked there: SQLite has one writer"
+            ("lock_limits", "lock_bounds", "lock_sources", "hold_sources"),
+            "rows are locked there: SQLite has one writer",
         ),
         "add_limits": "there must be a row to lock there: SQLite has one writer",
         "count_slots": "one statement there: SQLite puts it together from smaller ones",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -42,7 +43,16 @@ def document(uri: str = "a.md", text: str = "one", **fields: Any) -> tuple[Docum
 
 
 async def put(store: Store, *rows: tuple[DocumentRow, ContentRow]) -> None:
+    await put_sources_of(store, *(row for row, _ in rows))
     await store.put_documents([row for row, _ in rows], [content for _, content in rows])
+
+
+async def put_sources_of(store: Store, *rows: DocumentRow) -> None:
+    """Those that are there stay."""
+    for row in rows:
+        if not await store.get_sources(row.tenant or "", [row.source]):
+            source = SourceRow(row.tenant, row.source, row.collection, "folder", row.source)
+            await store.put_sources([source])
 
 
 async def only(store: Store, uri: str = "a.md") -> DocumentInfo:
@@ -193,6 +203,7 @@ async def test_documents_of_a_job_are_put_when_it_is_completed_and_not_before(st
     failed, completed = lease.jobs
     row, content = document()
     content = replace(content, text="O'Reilly\0 \ud800")
+    await put_sources_of(store, row)
     await store.put_documents([row], [content], tx=failed.tx)
     await lease.fail(failed, "no such luck")
     assert await store.get_documents([row.id]) == []
@@ -372,7 +383,7 @@ async def test_documents_at_an_address_are_found_in_every_source(store: Store) -
         [SourceRow(*place, "docs", "note", "n") for place in (("acme", "s1"), ("acme", "s2"))]
         + [SourceRow("globex", "s1", "docs", "note", "n")]
     )
-    places = [("acme", "s1"), ("acme", "s2"), ("globex", "s1"), ("acme", "gone")]
+    places = [("acme", "s1"), ("acme", "s2"), ("globex", "s1")]
     await put(store, *[document("a", tenant=one, source=two) for one, two in places])
     await put(store, document("b"))
 
@@ -446,3 +457,48 @@ async def test_page_is_removed_only_if_it_is_still_as_a_crawl_left_it(store: Sto
     named = await dropped(store)
     assert named[old[1].id] is False
     assert await store.delete_pages({}) == 0
+
+
+async def test_nothing_is_put_into_a_source_that_is_gone(store: Store) -> None:
+    row, content = document()
+    queue = Queue(store)
+    await queue.enqueue("ingest")
+    lease = await queue.claim()
+    await put_sources_of(store, row)
+    await store.delete_sources("acme", ["s1"])
+    await store.put_documents([row], [content], tx=lease.jobs[0].tx)
+    await lease.complete(lease.jobs[0])
+
+    await store.put_documents([row], [content])
+
+    assert await store.list_documents("acme", "docs") == []
+    assert await store.get_contents([content.id]) == []
+
+
+async def test_source_that_is_known_is_changed_and_never_made(store: Store) -> None:
+    source = SourceRow("acme", "s1", "docs", "folder", "/hay", title="Hay")
+    note = SourceNote("acme", "s1", error="it is wet")
+    await store.put_sources([source, note], are_known=True)
+    assert await store.list_sources("acme") == []
+
+    await store.put_sources([source])
+    changed = replace(source, title="Straw", options={"depth": 2}, tags=("a",), refresh_seconds=60)
+    await store.put_sources([changed, note], are_known=True)
+
+    [found] = await store.get_sources("acme", ["s1"])
+    assert (found.title, found.options, found.tags) == ("Straw", {"depth": 2}, ("a",))
+    assert (found.refresh_seconds, found.error) == (60, "it is wet")
+
+
+async def test_sources_are_removed_with_all_that_is_being_put_into_them(store: Store) -> None:
+    """Whoever comes first: afterwards there is no document without its source."""
+    for number in range(20):
+        rows = [document(f"{number}-{n}.md", f"{number}-{n}") for n in range(5)]
+        await put_sources_of(store, rows[0][0])
+        await asyncio.gather(
+            store.put_documents([row for row, _ in rows[:3]], [text for _, text in rows[:3]]),
+            store.delete_sources("acme", ["s1"]),
+            store.put_documents([row for row, _ in rows[3:]], [text for _, text in rows[3:]]),
+        )
+        assert await store.list_documents("acme", "docs") == []
+        await store.delete_sources("acme", ["s1"])

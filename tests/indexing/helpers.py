@@ -13,7 +13,7 @@ from windrow.index.home import Index, Space
 from windrow.pipelines.index.context import Indexing, space_of
 from windrow.pipelines.index.handlers import index_handlers
 from windrow.pipelines.index.tidying import tidy_job, write_job
-from windrow.queue.documents import ContentRow, DocumentRow, content_id
+from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, content_id
 from windrow.queue.ids import new_id
 from windrow.queue.queue import Queue
 from windrow.search.request import SearchAnswer, SearchRequest
@@ -105,6 +105,8 @@ class Library:
         same = next((one for one in there if one.content_hash == digest), None)
         content = (same and (same.pending or same.content)) or content_id(doc_id, digest)
         row = DocumentRow(id=doc_id, uri=uri, content_hash=digest, pending=content, **given)
+        source = SourceRow(row.tenant, row.source, row.collection, "folder", row.source)
+        await store.put_sources([source])
         await store.put_documents([row], [ContentRow(content, row.tenant, row.collection, text)])
         if enqueue:
             await self.queue.enqueue_many([write_job(content, row.tenant)])

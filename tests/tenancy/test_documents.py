@@ -30,6 +30,8 @@ async def test_documents_of_another_tenant_are_neither_read_nor_written(tenancy:
         assert await globex.list_sources() == []
         assert await globex.delete_documents([row.id]) == 0
         assert await globex.delete_sources("acme", ["s1"]) == 0
+        await globex.put_documents([replace(row, id=new_id(), uri="b")], [])
+        assert [one.uri for one in await acme.list_documents("acme", "docs")] == ["a.md"]
         with pytest.raises(NotAllowed):
-            await globex.put_documents([replace(row, id=new_id(), uri="b")], [])
+            await globex.put_sources([SourceRow("acme", "s2", "docs", "note", "n")])
         assert await acme.delete_documents([row.id]) == 1

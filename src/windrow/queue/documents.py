@@ -220,11 +220,12 @@ def content_id(document_id: str, content_hash: str) -> str:
 def put_steps(documents: Sequence[DocumentRow], contents: Sequence[ContentRow]) -> Steps:
     """Of two for the same place the later one counts: no statement changes a row twice."""
     last = {(d.tenant, d.collection, d.source, d.uri, d.branch): d for d in documents}
-    each = {content.id: content for content in contents}
+    sources = {document.pending: document.source for document in documents}
+    each = {one.id: {**_plain(one), "source": sources.get(one.id)} for one in contents}
     given = {"rows": _rows(list(last.values()), "documents")}
     return [
         ("drop_superseded", given),
-        ("put_contents", {"rows": _rows(list(each.values()), "contents")}),
+        ("put_contents", {"rows": encode(list(each.values()), "contents").json.decode()}),
         ("put_documents", given),
     ]
 
@@ -242,10 +243,13 @@ def refuse_steps(refused: Sequence[Refused]) -> Steps:
     return [("refuse_documents", {"rows": _rows(refused, "contents")})]
 
 
-def source_steps(rows: Sequence[SourceRow | SourceNote]) -> Steps:
+def source_steps(rows: Sequence[SourceRow | SourceNote], *, are_known: bool) -> Steps:
     described = [row for row in rows if isinstance(row, SourceRow)]
     noted = [row for row in rows if isinstance(row, SourceNote)]
-    steps: list[tuple[str, Sequence[Any]]] = [("put_sources", described), ("note_sources", noted)]
+    steps: list[tuple[str, Sequence[Any]]] = [
+        ("change_sources" if are_known else "put_sources", described),
+        ("note_sources", noted),
+    ]
     return [(name, {"rows": _rows(some, "sources")}) for name, some in steps if some]
 
 

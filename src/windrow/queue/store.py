@@ -584,8 +584,15 @@ class DocumentStore(Protocol):
         """Let searches read the generation that was built; False if it is not this one."""
         ...
 
-    async def put_sources(self, rows: Sequence[SourceRow | SourceNote], *, tx: Any = None) -> None:
-        """Make or change sources, and note what came of looks at them."""
+    async def put_sources(
+        self,
+        rows: Sequence[SourceRow | SourceNote],
+        *,
+        are_known: bool = False,
+        tx: Any = None,
+    ) -> None:
+        """Make or change sources, and note what came of looks at them. With `are_known` none is
+        made: one that was removed since it was read stays so."""
         ...
 
     async def get_sources(self, tenant: str | None, ids: Sequence[str]) -> list[Source]: ...
@@ -620,7 +627,8 @@ class DocumentStore(Protocol):
         """Make documents, or change those that are at the same places: they keep their ids, and are
         found by what they were found by until `switch_contents`. One without anything pending is
         found no more. Contents are given along, also those that are likely to be there: these are
-        left as they are."""
+        left as they are. Of a source that is not there nothing is put: whoever removes one has all
+        of it removed, whatever is being put."""
         ...
 
     async def find_documents(

@@ -18,7 +18,6 @@ from windrow.errors import (
     IllegalTransition,
     InvalidOptions,
     JobNotFound,
-    ScheduleNotFound,
     SourceNotFound,
 )
 from windrow.ingest.files.names import to_path, to_text
@@ -32,7 +31,13 @@ from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import source_id
 from windrow.pipelines.knowledge.items import QUEUE, ContentPayload, LibraryPayload, new_item
 from windrow.pipelines.knowledge.libraries import PATTERNS, library_id
-from windrow.pipelines.knowledge.refreshing import REFRESH, refresh_job, source_jobs
+from windrow.pipelines.knowledge.refreshing import (
+    REFRESH,
+    refresh_job,
+    schedule_name,
+    source_jobs,
+    unplan_refresh,
+)
 from windrow.pipelines.web.payloads import CRAWL, SCRAPE, BudgetPayload
 from windrow.queue.documents import DocumentInfo, Source, SourceCounts, SourceKind, SourceRow
 from windrow.queue.job import LIVE, Job, JobState, Priority
@@ -278,8 +283,7 @@ async def change_source(queue: Queue, source: Source, **changes: Any) -> None:
     row = SourceRow(**{**named, **changes})
     await queue.store.put_sources([row])
     if row.refresh_seconds is None:
-        with suppress(ScheduleNotFound):
-            await queue.unschedule(_schedule_name(row))
+        await unplan_refresh(queue, row)
     else:
         await plan_refresh(queue, row)
 
@@ -287,9 +291,7 @@ async def change_source(queue: Queue, source: Source, **changes: Any) -> None:
 async def remove_source(queue: Queue, source: SourceRow) -> int:
     """Remove a source with its documents, what waits to be done for it, and what fetches it; how
     many documents there were."""
-    if source.refresh_seconds is not None:
-        with suppress(ScheduleNotFound):
-            await queue.unschedule(_schedule_name(source))
+    await unplan_refresh(queue, source)
     async for job in iterate_jobs(queue, source.tenant, source.id):
         if job.state is JobState.ACTIVE and job.kind not in (CRAWL, SCRAPE):
             continue  # it ends by itself, and soon
@@ -312,7 +314,7 @@ async def plan_refresh(queue: Queue, source: SourceRow) -> None:
     if source.refresh_seconds is None:
         return
     await queue.schedule(
-        _schedule_name(source),
+        schedule_name(source),
         REFRESH,
         {"source": source.id},
         every=source.refresh_seconds,
@@ -341,10 +343,6 @@ async def iterate_jobs(
             if job.tenant == tenant:
                 yield job
         after = page[-1].id
-
-
-def _schedule_name(source: SourceRow) -> str:
-    return f"refresh:{source.tenant or ''}:{source.id}"
 
 
 async def _read_sources(

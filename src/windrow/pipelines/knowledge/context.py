@@ -19,6 +19,7 @@ from windrow.ingest.project.repository import find_repository
 from windrow.pipelines.knowledge.items import ItemType, Operation, new_item
 from windrow.queue.documents import DocumentInfo, Place, Source, SourceKind, SourceRow
 from windrow.queue.job import Job, NewJob
+from windrow.queue.outcome import Done
 from windrow.queue.queue import Queue
 
 ID_DIGITS: Final = 16
@@ -80,6 +81,15 @@ def options_of(source: SourceRow) -> WalkOptions:
 async def get_source(knowledge: Knowledge, item: Item, id: str) -> Source | None:
     found = await knowledge.queue.store.get_sources(item.tenant or "", [id])
     return found[0] if found else None
+
+
+async def is_orphan(knowledge: Knowledge, item: Item, source: str | None) -> bool:
+    """Whether an item names a source that was removed: what is left to be done for that is not."""
+    return source is not None and await get_source(knowledge, item, source) is None
+
+
+def orphan(source: str | None) -> Done:
+    return Done({"dropped": f"its source {source} was removed"})
 
 
 async def sources_of(knowledge: Knowledge, item: Item) -> list[Source]:

@@ -38,7 +38,9 @@ from windrow.pipelines.knowledge.context import (
     branch_of,
     enclosing,
     get_source,
+    is_orphan,
     options_of,
+    orphan,
     source_id,
     sources_of,
     uri_below,
@@ -87,9 +89,9 @@ class Read:
 async def ingest_files(
     knowledge: Knowledge, jobs: Sequence[Job], payloads: Sequence[FilePayload]
 ) -> list[Outcome]:
+    outcomes: list[Outcome] = [orphan(payload.source) for payload in payloads]
     wanted = await _wanted(knowledge, jobs, payloads)
     read = await asyncio.to_thread(_read_all, knowledge, wanted)
-    outcomes: list[Outcome] = [Done(None)] * len(jobs)
     for some in _by_source(read):
         try:
             await _store(knowledge, some, outcomes)
@@ -105,12 +107,13 @@ async def delete_files(
 ) -> list[Outcome]:
     """Remove what is known of files: of the branch that is checked out, as the others have them
     still."""
+    outcomes: list[Outcome] = [orphan(payload.source) for payload in payloads]
     wanted = await _wanted(knowledge, jobs, payloads)
-    outcomes: list[Outcome] = [Done({"deleted": 0})] * len(jobs)
     gone: list[str] = []
     for some in _by_source([Read(one) for one in wanted]):
         known = await _known(knowledge, some)
         for one in some:
+            outcomes[one.wanted.index] = Done({"deleted": 0})
             found = known.get((one.wanted.uri, one.wanted.branch))
             if found is not None:
                 gone.append(found.id)
@@ -123,7 +126,8 @@ async def delete_files(
 async def _wanted(
     knowledge: Knowledge, jobs: Sequence[Job], payloads: Sequence[FilePayload]
 ) -> list[Wanted]:
-    """Where each file belongs. One that is in no folder that is a source is a source of its own."""
+    """Where each file belongs. One that is in no folder that is a source is a source of its own;
+    one whose source was removed belongs nowhere."""
     known: dict[tuple[str | None, str], Any] = {}
     by_id: dict[tuple[str | None, str], SourceRow | None] = {}
     branches: dict[tuple[str, str], str] = {}
@@ -138,6 +142,8 @@ async def _wanted(
             if key not in by_id:
                 by_id[key] = await get_source(knowledge, item, payload.source)
             source = by_id[key]
+            if source is None:
+                continue
         if source is None:
             place = (item.tenant, item.collection)
             if place not in known:
@@ -275,6 +281,12 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
         transaction = some[0].wanted.job.tx
         await store.put_documents(list(rows.values()), contents, tx=transaction)
         await transaction.save()
+        source = some[0].wanted.source.id
+        if await is_orphan(knowledge, some[0].wanted.item, source):
+            # It was removed while its files were read: nothing was put.
+            for one in some:
+                outcomes[one.wanted.index] = orphan(source)
+            return
     if gone:
         await store.delete_documents(gone)
 

@@ -38,6 +38,7 @@ from windrow.pipelines.knowledge.context import (
     sources_of,
 )
 from windrow.pipelines.knowledge.items import FilePayload, FolderPayload, ProjectPayload
+from windrow.pipelines.knowledge.refreshing import unplan_refresh
 from windrow.queue.documents import DocumentInfo, DocumentRow, SourceNote, SourceRow
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, NewJob, Priority
@@ -47,8 +48,8 @@ from windrow.queue.outcome import Done
 async def scan_folder(knowledge: Knowledge, job: Job, payload: FolderPayload) -> Done:
     item = Item.of(job)
     top = to_normal_path(payload.folder_path)
-    source = await _folder_source(knowledge, item, top, payload)
-    return await scan(knowledge, job, source, top)
+    source, is_known = await _folder_source(knowledge, item, top, payload)
+    return await scan(knowledge, job, source, top, is_known=is_known)
 
 
 async def delete_folder(knowledge: Knowledge, job: Job, payload: FolderPayload) -> Done:
@@ -62,6 +63,7 @@ async def scan_project(knowledge: Knowledge, job: Job, payload: ProjectPayload) 
     top = to_normal_path(payload.project_root)
     known = {source.uri: source for source in await sources_of(knowledge, item)}
     source: SourceRow | None = known.get(to_text(top))
+    is_known = source is not None or payload.source is not None  # which was removed just now
     if source is None:
         source = folder_source(item, top, "project", WalkOptions(max_depth=100))
     repository = await asyncio.to_thread(find_repository, top)
@@ -74,7 +76,7 @@ async def scan_project(knowledge: Knowledge, job: Job, payload: ProjectPayload) 
     source = replace(_plain(source), options=options)
     if repository is not None:
         await _forget_branches(knowledge, source, await asyncio.to_thread(repository.branches))
-    return await scan(knowledge, job, source, top)
+    return await scan(knowledge, job, source, top, is_known=is_known)
 
 
 async def delete_project(knowledge: Knowledge, job: Job, payload: ProjectPayload) -> Done:
@@ -82,8 +84,11 @@ async def delete_project(knowledge: Knowledge, job: Job, payload: ProjectPayload
     return await _forget(knowledge, item, to_normal_path(payload.project_root))
 
 
-async def scan(knowledge: Knowledge, job: Job, source: SourceRow, top: Path) -> Done:
-    """Look at a folder of a source, and enqueue what differs from what is known of it."""
+async def scan(
+    knowledge: Knowledge, job: Job, source: SourceRow, top: Path, *, is_known: bool
+) -> Done:
+    """Look at a folder of a source, and enqueue what differs from what is known of it. A source
+    that was known and is removed meanwhile does not come back."""
     item = Item.of(job)
     options = options_of(source)
     root = to_path(source.uri)
@@ -110,7 +115,8 @@ async def scan(knowledge: Knowledge, job: Job, source: SourceRow, top: Path) -> 
     ]
     # From here on a transaction may be open: nothing slow comes after this.
     store = knowledge.queue.store
-    await store.put_sources([source, SourceNote(source.tenant, source.id)], tx=job.tx)
+    note = SourceNote(source.tenant, source.id)
+    await store.put_sources([source, note], are_known=is_known, tx=job.tx)
     if rows:
         await store.put_documents(rows, tx=job.tx)
     return Done(_report(changes, found), then=_jobs(item, job, source, top, branch, changes))
@@ -208,8 +214,9 @@ def _skipped_row(
 
 async def _folder_source(
     knowledge: Knowledge, item: Item, top: Path, payload: FolderPayload
-) -> SourceRow:
-    """The source a folder is of: named, its own, or one that it is in; else a new one."""
+) -> tuple[SourceRow, bool]:
+    """The source a folder is of: named, its own, or one that it is in; else a new one. Whether it
+    is known."""
     sources = await sources_of(knowledge, item)
     found: SourceRow | None = None
     if payload.source is not None:
@@ -217,11 +224,12 @@ async def _folder_source(
     if found is None:
         found = enclosing(sources, top)
     if found is None:
-        return folder_source(item, top, "folder", _given(payload, WalkOptions()))
+        new = folder_source(item, top, "folder", _given(payload, WalkOptions()))
+        return new, payload.source is not None  # which was removed just now
     if found.uri != to_text(top):
-        return _plain(found)
+        return _plain(found), True
     given = msgspec.to_builtins(_given(payload, options_of(found)))
-    return replace(_plain(found), options={**found.options, **given})
+    return replace(_plain(found), options={**found.options, **given}), True
 
 
 def _given(payload: FolderPayload, options: WalkOptions) -> WalkOptions:
@@ -243,6 +251,7 @@ async def _forget(knowledge: Knowledge, item: Item, top: Path) -> Done:
     store = knowledge.queue.store
     if source.uri == to_text(top):
         documents = await documents_of(knowledge, source)
+        await unplan_refresh(knowledge.queue, source)
         await store.delete_sources(source.tenant, [source.id])
     else:
         documents = await documents_of(knowledge, source, prefix=prefix_of(source, top))

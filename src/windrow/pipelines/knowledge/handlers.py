@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from windrow.pipelines.knowledge.context import Knowledge
+from windrow.pipelines.knowledge.context import Item, Knowledge, is_orphan, orphan
 from windrow.pipelines.knowledge.files import BATCH, delete_files, ingest_files
 from windrow.pipelines.knowledge.folders import (
     delete_folder,
@@ -137,6 +137,9 @@ def _single(
         if await storage.is_away():
             return Snooze(PROBE_SECONDS)
         try:
+            named = getattr(payload, "source", None)
+            if await is_orphan(knowledge, Item.of(job), named):
+                return orphan(named)
             outcome = await function(knowledge, job, payload)
         except Exception as error:
             storage.note(error)

@@ -19,6 +19,7 @@ from windrow.pipelines.knowledge.context import Item, Knowledge, documents_of, g
 from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.knowledge.folders import scan
 from windrow.pipelines.knowledge.items import LibraryPayload
+from windrow.pipelines.knowledge.refreshing import unplan_refresh
 from windrow.pipelines.knowledge.sites import crawl_job, find_crawl
 from windrow.queue.documents import (
     ContentRow,
@@ -39,15 +40,17 @@ MOST_PAGES: Final = 50
 
 async def ingest_library(knowledge: Knowledge, job: Job, payload: LibraryPayload) -> Done:
     item = Item.of(job)
-    source = await _source(knowledge, item, payload)
+    known = await get_source(knowledge, item, library_id(payload))
+    source = _source(item, payload, known)
+    is_known = known is not None or payload.source is not None  # which was removed just now
     if source.uri.startswith(("http://", "https://")):
-        return await _crawl(knowledge, job, item, source)
+        return await _crawl(knowledge, job, item, source, is_known=is_known)
     if source.uri.startswith(("/", "file:/")):
-        return await scan(knowledge, job, source, to_normal_path(source.uri))
+        return await scan(knowledge, job, source, to_normal_path(source.uri), is_known=is_known)
     pages = await asyncio.to_thread(
         read_distribution, payload.library_name, payload.library_version
     )
-    return await _store(knowledge, item, source, pages)
+    return await _store(knowledge, item, source, pages, is_known=is_known)
 
 
 async def delete_library(knowledge: Knowledge, job: Job, payload: LibraryPayload) -> Done:
@@ -56,6 +59,7 @@ async def delete_library(knowledge: Knowledge, job: Job, payload: LibraryPayload
     if source is None:
         return Done({"dropped": f"there is no library {payload.library_name}"})
     documents = await documents_of(knowledge, source)
+    await unplan_refresh(knowledge.queue, source)
     await knowledge.queue.store.delete_sources(item.tenant, [source.id])
     return Done({"deleted": len(documents)}, then=[tidy_job()])
 
@@ -64,10 +68,9 @@ def library_id(payload: LibraryPayload) -> str:
     return payload.source or source_id(f"{payload.library_name}:{payload.library_version}")
 
 
-async def _source(knowledge: Knowledge, item: Item, payload: LibraryPayload) -> SourceRow:
+def _source(item: Item, payload: LibraryPayload, known: SourceRow | None) -> SourceRow:
     """The source of a library, as it is said to be now."""
     name = f"{payload.library_name} {payload.library_version}".strip()
-    known = await get_source(knowledge, item, library_id(payload))
     uri = payload.source_url or (known.uri if known else f"library:{name}")
     if uri.startswith(("/", "file:/")):
         uri = to_text(to_normal_path(uri))
@@ -86,18 +89,25 @@ async def _source(knowledge: Knowledge, item: Item, payload: LibraryPayload) -> 
     )
 
 
-async def _crawl(knowledge: Knowledge, job: Job, item: Item, source: SourceRow) -> Done:
+async def _crawl(
+    knowledge: Knowledge, job: Job, item: Item, source: SourceRow, *, is_known: bool
+) -> Done:
     running = await find_crawl(knowledge.queue, item.tenant, source.id)
     if running is not None:
         return Done({"crawl": running})
     options = {"limit": MOST_PAGES, "maxDiscoveryDepth": DEPTH}
     crawl = crawl_job(source, {**options, **source.options.get("crawl", {})})
-    await knowledge.queue.store.put_sources([source], tx=job.tx)
+    await knowledge.queue.store.put_sources([source], are_known=is_known, tx=job.tx)
     return Done({"crawl": crawl.id}, then=[crawl])
 
 
 async def _store(
-    knowledge: Knowledge, item: Item, source: SourceRow, pages: Sequence[LibraryPage]
+    knowledge: Knowledge,
+    item: Item,
+    source: SourceRow,
+    pages: Sequence[LibraryPage],
+    *,
+    is_known: bool,
 ) -> Done:
     """The pages of a distribution; those that are known and not among them are gone."""
     store = knowledge.queue.store
@@ -109,7 +119,8 @@ async def _store(
         if content is not None:
             contents.append(content)
     gone = [known[uri].id for uri in known.keys() - {page.uri for page in pages}]
-    await store.put_sources([source, SourceNote(source.tenant, source.id)])
+    note = SourceNote(source.tenant, source.id)
+    await store.put_sources([source, note], are_known=is_known)
     await store.put_documents(rows, contents)
     if gone:
         await store.delete_documents(gone)

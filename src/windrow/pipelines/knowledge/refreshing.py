@@ -4,10 +4,12 @@ with. Schedules enqueue it (`refresh_seconds`), and people do."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
+from windrow.errors import ScheduleNotFound
 from windrow.pipelines.index.awaiting import write_awaited
 from windrow.pipelines.knowledge.items import QUEUE, FilePayload, new_item
 from windrow.pipelines.knowledge.sites import crawl_job, find_crawl, page_job
@@ -36,6 +38,17 @@ def refresh_job(source: SourceRow, *, priority: int = Priority.COMMAND) -> NewJo
         on_conflict="follow",
         tags=(f"source:{source.id}",),
     )
+
+
+def schedule_name(source: SourceRow) -> str:
+    return f"refresh:{source.tenant or ''}:{source.id}"
+
+
+async def unplan_refresh(queue: Queue, source: SourceRow) -> None:
+    """Have a source not looked at again by itself; as it is removed, or wanted no more."""
+    if queue.store.capabilities.schedules:
+        with suppress(ScheduleNotFound):
+            await queue.unschedule(schedule_name(source))
 
 
 async def refresh(queue: Queue, job: Job, payload: RefreshPayload) -> Done:

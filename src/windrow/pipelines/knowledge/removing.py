@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from contextlib import suppress
 from typing import Final
 
-from windrow.errors import InvalidJob
+from windrow.errors import InvalidJob, ScheduleNotFound
 from windrow.ingest.files.names import to_normal_path
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import (
@@ -18,6 +19,7 @@ from windrow.pipelines.knowledge.context import (
     uri_below,
 )
 from windrow.pipelines.knowledge.items import DeleteDocumentPayload, DeleteTenantPayload
+from windrow.pipelines.knowledge.refreshing import REFRESH
 from windrow.queue.documents import DocumentInfo
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.outcome import Done, Outcome, Snooze
@@ -46,6 +48,7 @@ async def delete_tenant(knowledge: Knowledge, job: Job, payload: DeleteTenantPay
     cancelled = await _cancel(knowledge, job, tenant)
     if await _is_running(knowledge, job, tenant):
         return Snooze(RUNNING_SECONDS)
+    await _unplan(knowledge, tenant)
     deleted = await knowledge.queue.store.delete_tenant(tenant)
     return Done({"deleted": deleted, "cancelled": cancelled}, then=[tidy_job()])
 
@@ -77,6 +80,16 @@ async def _cancel(knowledge: Knowledge, job: Job, tenant: str) -> int:
         changes = await queue.store.cancel_jobs(ids, f"tenant {tenant} is deleted")
         cancelled += sum(1 for one in changes.values() if one.before and not one.is_refused)
     return cancelled
+
+
+async def _unplan(knowledge: Knowledge, tenant: str) -> None:
+    """None of its sources is looked at again by itself."""
+    queue = knowledge.queue
+    if queue.store.capabilities.schedules:
+        for one in await queue.schedules():
+            if one.job.kind == REFRESH and one.job.tenant == tenant:
+                with suppress(ScheduleNotFound):
+                    await queue.unschedule(one.name)
 
 
 async def _is_running(knowledge: Knowledge, job: Job, tenant: str) -> bool:

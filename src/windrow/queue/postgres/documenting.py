@@ -70,8 +70,14 @@ class Documenting(Verbs):
         values = {"tenant": tenant_text(tenant), "name": name, "generation": generation}
         return bool(await self._run("switch_generation", **values))
 
-    async def put_sources(self, rows: Sequence[SourceRow | SourceNote], *, tx: Any = None) -> None:
-        await self._step(source_steps(rows), tx)
+    async def put_sources(
+        self,
+        rows: Sequence[SourceRow | SourceNote],
+        *,
+        are_known: bool = False,
+        tx: Any = None,
+    ) -> None:
+        await self._step(source_steps(rows, are_known=are_known), tx)
 
     async def get_sources(self, tenant: str | None, ids: Sequence[str]) -> list[Source]:
         return [
@@ -101,6 +107,7 @@ class Documenting(Verbs):
         own = tenant_text(tenant)
 
         async def delete(work: Work) -> int:
+            await work.run("lock_sources", tenant=own, ids=list(ids))
             for source in await work.run("get_sources", tenant=own, ids=list(ids)):
                 place = {"tenant": own, "collection": source["collection"], "source": source["id"]}
                 await work.run("let_go_of_source_documents", **place)
@@ -111,6 +118,7 @@ class Documenting(Verbs):
 
     async def delete_tenant(self, tenant: str) -> int:
         async def delete(work: Work) -> int:
+            await work.run("lock_sources", tenant=tenant, ids=None)
             await work.run("let_go_of_tenant_documents", tenant=tenant)
             gone = await work.run("delete_tenant_documents", tenant=tenant)
             await work.run("delete_sources", tenant=tenant, ids=None)
@@ -126,7 +134,9 @@ class Documenting(Verbs):
         *,
         tx: Any = None,
     ) -> None:
-        await self._step(put_steps(documents, contents), tx)
+        steps = put_steps(documents, contents)
+        [*_, (_, given)] = steps
+        await self._step([("hold_sources", given), *steps], tx)
 
     async def find_documents(
         self, tenant: str | None, collection: str, source: str, uris: Sequence[str]

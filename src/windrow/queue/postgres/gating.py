@@ -43,7 +43,8 @@ TENANT: Final = ENQUEUING | {
     *("ensure_collection", "begin_generation", "put_sources", "note_sources", "delete_sources"),
     *("drop_superseded", "put_contents", "put_documents", "let_go_of_documents"),
     *("delete_documents", "let_go_of_source_documents", "delete_source_documents"),
-    *("lift_documents", "move_documents"),
+    *("lift_documents", "move_documents", "delete_pages"),
+    *("change_sources", "hold_sources", "lock_sources"),
 }
 
 

@@ -70,8 +70,14 @@ class DocumentVerbs(ABC):
             lambda work: documenting.switch_generation(work, tenant, name, generation)
         )
 
-    async def put_sources(self, rows: Sequence[SourceRow | SourceNote], *, tx: Any = None) -> None:
-        await self._step(source_steps(rows), tx)
+    async def put_sources(
+        self,
+        rows: Sequence[SourceRow | SourceNote],
+        *,
+        are_known: bool = False,
+        tx: Any = None,
+    ) -> None:
+        await self._step(source_steps(rows, are_known=are_known), tx)
 
     async def get_sources(self, tenant: str | None, ids: Sequence[str]) -> list[Source]:
         return await self._read(lambda work: documenting.get_sources(work, tenant, ids))

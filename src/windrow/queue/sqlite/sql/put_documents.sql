@@ -1,6 +1,7 @@
 -- Documents as they are now. What they are to be searched by is pending until the index has it; one
 -- with nothing pending has nothing to be searched by. Why the index has refused what is pending stays
--- said. :rows, JSON; :now.
+-- said. Those of a source that is gone are left out: nobody could remove them any more.
+-- :rows, JSON; :now.
 INSERT INTO windrow_document
        (id, tenant, collection, source, uri, branch, title, language, tags, metadata, content_hash,
         pending, size, skipped, dated_at, created_at, changed_at)
@@ -9,7 +10,8 @@ SELECT value ->> 'id', value ->> 'tenant', value ->> 'collection', value ->> 'so
        value -> 'tags', value -> 'metadata', value ->> 'content_hash', value ->> 'pending',
        value ->> 'size', value ->> 'skipped', value ->> 'dated_at', :now, :now
   FROM json_each(:rows)
- WHERE true
+ WHERE EXISTS (SELECT 1 FROM windrow_source AS source
+                WHERE source.tenant = value ->> 'tenant' AND source.id = value ->> 'source')
 ON CONFLICT (tenant, collection, source, uri, branch) DO UPDATE SET
   title = excluded.title, language = excluded.language, tags = excluded.tags,
   metadata = excluded.metadata, size = excluded.size,
