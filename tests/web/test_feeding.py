@@ -13,10 +13,10 @@ from windrow.pipelines.knowledge.handlers import knowledge_handlers
 from windrow.pipelines.knowledge.sites import crawl_job
 from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.web.payloads import CRAWL, FINISH, SCRAPE
-from windrow.queue.documents import DocumentRow, SourceRow
+from windrow.queue.documents import DocumentRow, SourceNote, SourceRow
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
-from windrow.services.knowledge import add, refresh_now, refresh_source
+from windrow.services.knowledge import AddOptions, add, refresh_now, refresh_source
 from windrow.testing import drain
 
 pytestmark = pytest.mark.requires("documents")
@@ -128,3 +128,66 @@ async def test_crawls_that_were_begun_side_by_side_leave_all_pages(
     assert len(await queue.list(kind=CRAWL)) == 2
     assert len(await queue.list(kind=SCRAPE, state=JobState.COMPLETED)) == 6
     assert await paths(queue, added.source) == {"/", "/a", "/b"}
+
+
+async def error_of(queue: Queue, source: SourceRow) -> str | None:
+    [found] = await queue.store.get_sources("", [source.id])
+    return found.error
+
+
+async def test_source_whose_crawl_had_no_page_says_why_until_one_goes_well(
+    queue: Queue, site: Site
+) -> None:
+    site.robots("User-agent: *\nDisallow: /\n")
+    added = await add(queue, small(site))
+    await work(queue)
+    assert await error_of(queue, added.source) == "No page could be had: robots.txt forbids it"
+
+    options = AddOptions(crawl={"ignoreRobotsTxt": True})
+    site.redirect("/", "/")
+    await add(queue, f"{site.url}/", options)
+    await work(queue)
+    error = await error_of(queue, added.source) or ""
+    assert error.startswith(f"No page could be had; {site.url}/: ")
+    assert "redirect" in error
+
+    await add(queue, small(site), options)
+    await work(queue)
+    assert await error_of(queue, added.source) is None
+
+
+async def test_source_whose_crawl_could_not_begin_says_why(queue: Queue, site: Site) -> None:
+    site.robots("", status=503)
+    added = await add(queue, small(site))
+
+    async with web_handlers(queue, guard=LOOPBACK) as handlers:
+        await drain(queue, handlers, scheduled=True)
+
+    assert (await queue.get(added.job_id)).state is JobState.FAILED
+    assert "robots.txt is answered with an error" in (await error_of(queue, added.source) or "")
+
+
+async def test_cancelled_crawl_leaves_the_note_of_its_source(queue: Queue, site: Site) -> None:
+    added = await add(queue, small(site))
+    await queue.store.put_sources([SourceNote(None, added.source.id, error="as before")])
+    async with web_handlers(queue, guard=LOOPBACK) as handlers:
+        await drain(queue, [one for one in handlers if one.kind == CRAWL])
+        await queue.cancel(added.job_id, reason="stopped")
+        await drain(queue, handlers)
+
+    assert await error_of(queue, added.source) == "as before"
+
+
+@pytest.mark.parametrize("status", [200, 404, 500])
+async def test_page_that_is_a_source_says_what_came_of_it(
+    queue: Queue, site: Site, status: int
+) -> None:
+    site.page("/a", status=status)
+    added = await add(queue, f"{site.url}/a", AddOptions(is_page=True))
+    await queue.store.put_sources([SourceNote(None, added.source.id, error="as before")])
+
+    async with web_handlers(queue, guard=LOOPBACK) as handlers:
+        await drain(queue, handlers, scheduled=True)
+
+    error = await error_of(queue, added.source)
+    assert error is None if status == 200 else str(status) in (error or "")

@@ -21,6 +21,7 @@ from windrow.errors import GroupNotFound, IllegalTransition, JobNotFound, WaitTi
 from windrow.pipelines.index.payloads import WRITE
 from windrow.pipelines.knowledge.handing import FEED, HandedPayload
 from windrow.pipelines.web.failures import why_failed
+from windrow.pipelines.web.feeding import NOTHING, why_nothing
 from windrow.pipelines.web.payloads import CRAWL, SCRAPE, FeedPayload
 from windrow.queue.documents import Pending
 from windrow.queue.job import LIVE, Job, JobState
@@ -206,7 +207,7 @@ async def _crawl(queue: Queue, job: Job) -> Operation:
         known["log"] = await _log(queue, job, group)
     if job.state is JobState.COMPLETED:
         if not counters["completed"]:
-            error = await _why_nothing(queue, job, group)
+            error = NOTHING if group is None else await why_nothing(queue, job.id)
             return _made(job, "crawl", "failed", percent, error, feed.source, error=error, **known)
         pending = await queue.store.count_pending(
             job.tenant, feed.collection, feed.source, run=job.id, limit=LOOKED_AT
@@ -313,17 +314,6 @@ async def _log(queue: Queue, job: Job, group: Group | None) -> list[str]:
         return []
     found = await get_errors(queue, job.id, limit=LOGGED)
     return [f"{one.url}: {one.error}" for one in found.errors]
-
-
-async def _why_nothing(queue: Queue, job: Job, group: Group | None) -> str:
-    """Of a crawl that has ended without a single page."""
-    if group is not None:
-        found = await get_errors(queue, job.id, limit=LOGGED)
-        for one in found.errors:
-            return f"No page could be had; {one.url}: {one.error}"
-        if found.robots_blocked:
-            return "No page could be had: robots.txt forbids it"
-    return "No page could be had"
 
 
 async def _current(queue: Queue, group: Group) -> str | None:

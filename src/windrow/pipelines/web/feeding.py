@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from windrow.errors import GroupNotFound
+from windrow.errors import GroupNotFound, IngestError
 from windrow.pipelines.index.sessions import Indexed, is_opened, note, note_indexed
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.feeding import write_jobs
-from windrow.pipelines.web.payloads import CrawlPayload, FeedPayload, PagePayload
+from windrow.pipelines.web.failures import split_code, why_failed
+from windrow.pipelines.web.payloads import RACED, SCRAPE, CrawlPayload, FeedPayload, PagePayload
 from windrow.pipelines.web.scraping import Scraped
+from windrow.pipelines.web.skipping import list_blocked
 from windrow.queue.documents import (
     ContentRow,
     DocumentInfo,
@@ -29,11 +33,14 @@ from windrow.queue.documents import (
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState, NewJob
 from windrow.queue.queue import Queue
+from windrow.queue.records import Group
 from windrow.queue.store import Store
 
 logger = logging.getLogger(__name__)
 
 GONE: Final = frozenset({404, 410})
+NOTHING: Final = "No page could be had"
+LOOKED_AT: Final = 20  # pages that failed
 PAGE: Final = 1000
 
 
@@ -45,6 +52,8 @@ async def feed_page(
     store = queue.store
     if not await store.get_sources(job.tenant or "", [feed.source]):
         return []
+    if payload.crawl_id is None:  # a source of its own
+        await store.put_sources([SourceNote(job.tenant, feed.source, error=_why_empty(scraped))])
     document = scraped.document
     uri = document.metadata.url or payload.url
     found = await store.find_documents(job.tenant, feed.collection, feed.source, [uri])
@@ -70,11 +79,19 @@ async def feed_page(
 
 
 async def end_feed(queue: Queue, job: Job, crawl_id: str, feed: FeedPayload) -> None:
-    """A crawl has ended: note it of its source, and forget pages that it has not met, if it would
-    have."""
+    """A crawl has ended: note of its source what came of it, and forget pages that it has not met,
+    if it would have. One that was cancelled says nothing."""
     store = queue.store
-    await store.put_sources([SourceNote(job.tenant, feed.source)])
-    if not await _has_seen_all(queue, crawl_id):
+    try:
+        group = await queue.group(crawl_id)
+    except GroupNotFound:
+        return
+    root = (await queue.get_many([crawl_id])).get(crawl_id)
+    if root is None or root.state is JobState.CANCELLED:
+        return
+    error = await _why_failed(queue, root, group)
+    await store.put_sources([SourceNote(job.tenant, feed.source, error=error)])
+    if not _has_seen_all(root, group):
         return
     unmet = await _unmet(store, job.tenant, crawl_id, feed)
     beside = await _beside(queue, crawl_id, {crawl for crawl in unmet.values() if crawl})
@@ -121,16 +138,55 @@ def _is_id(crawl: str) -> bool:
     return True
 
 
-async def _has_seen_all(queue: Queue, crawl_id: str) -> bool:
-    """Not a crawl that was cancelled, stopped at its limit, or met pages that did not answer."""
+@asynccontextmanager
+async def noting_failure(
+    store: Store, tenant: str | None, feed: FeedPayload | None
+) -> AsyncIterator[None]:
+    """What keeps a source from being fetched is noted of it, also if it is tried again: the end of
+    a look that goes well takes it back."""
     try:
-        group = await queue.group(crawl_id)
-    except GroupNotFound:
-        return False
-    root = (await queue.get_many([crawl_id])).get(crawl_id)
+        yield
+    except IngestError as error:
+        if feed is not None:
+            note = SourceNote(tenant, feed.source, error=split_code(str(error))[1])
+            await store.put_sources([note])
+        raise
+
+
+async def why_nothing(queue: Queue, crawl_id: str) -> str:
+    """Of a crawl that has ended without a single page, as long as its group is there."""
+    for page in await queue.list(
+        group=crawl_id, kind=SCRAPE, state=JobState.FAILED, limit=LOOKED_AT
+    ):
+        code, why = why_failed(page)
+        if code != RACED:
+            return f"{NOTHING}; {page.payload.get('url')}: {why}"
+    if await list_blocked(queue, crawl_id, limit=1):
+        return f"{NOTHING}: robots.txt forbids it"
+    return NOTHING
+
+
+async def _why_failed(queue: Queue, root: Job, group: Group) -> str | None:
+    if root.state is JobState.FAILED:
+        return why_failed(root)[1]
+    if group.counts.get(JobState.COMPLETED, 0):
+        return None
+    return await why_nothing(queue, root.id)
+
+
+def _why_empty(scraped: Scraped) -> str | None:
+    """Why there is nothing to be kept of a page."""
+    status = scraped.document.metadata.status_code
+    if status >= 400:
+        return f"it was answered with status {status}"
+    return None if (scraped.document.markdown or "").strip() else "there is no text in it"
+
+
+def _has_seen_all(root: Job, group: Group) -> bool:
+    """Not a crawl that was cancelled, stopped at its limit, or met pages that did not answer."""
     failed = group.counts.get(JobState.FAILED, 0)
     completed = group.counts.get(JobState.COMPLETED, 0)
-    if root is None or group.state != "completed" or failed or not completed:
+    if group.state != "completed" or failed or not completed:
         return False
     options = root.payload.get("crawlerOptions")
     if options is None:

@@ -18,7 +18,7 @@ from windrow.pipelines.web.batch import start_batch
 from windrow.pipelines.web.context import HOST_CONCURRENCY, Web
 from windrow.pipelines.web.credentials import Vault
 from windrow.pipelines.web.extracting import extract
-from windrow.pipelines.web.feeding import end_feed
+from windrow.pipelines.web.feeding import end_feed, noting_failure
 from windrow.pipelines.web.kickoff import start_crawl
 from windrow.pipelines.web.limiting import crawl_key
 from windrow.pipelines.web.mapping import map_site
@@ -76,6 +76,8 @@ async def web_handlers(
 
 
 def make_handlers(web: Web) -> list[Handler]:
+    queue = web.queue
+
     @handler(
         SCRAPE,
         queue=QUEUE,
@@ -84,7 +86,10 @@ def make_handlers(web: Web) -> list[Handler]:
         on_failure=tell_failed_page,
     )
     async def scrape(job: Job, payload: PagePayload) -> Done:
-        return await scrape_page(web, job, payload)
+        # A page of a crawl that fails is one of many: the end of the crawl tells of these.
+        feed = payload.feed if payload.crawl_id is None else None
+        async with noting_failure(queue.store, job.tenant, feed):
+            return await scrape_page(web, job, payload)
 
     @handler(
         CRAWL,
@@ -95,7 +100,8 @@ def make_handlers(web: Web) -> list[Handler]:
         on_failure=tell_failed_start,
     )
     async def crawl(job: Job, payload: CrawlPayload) -> Done:
-        return await start_crawl(web, job, payload)
+        async with noting_failure(queue.store, job.tenant, payload.feed):
+            return await start_crawl(web, job, payload)
 
     @handler(
         BATCH,
