@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -16,13 +17,16 @@ from tests.web.site import SiteServer
 from windrow import Queue
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
 from windrow.queue.ids import new_id
+from windrow.search.request import SearchAnswer
 from windrow.services.web import start_crawl
 from windrow.settings import Settings
+from windrow.web.knowledge import _more, _readable
 from windrow.web.sessions import COOKIE
 from windrow.web.site import create_site
 
 __all__ = ["admin"]
 
+ANYTHING: Any = None
 ADDRESSES = re.compile(r'<a href="/ui/documents/[^"]+">(\S+)</a>')
 
 
@@ -92,13 +96,10 @@ def test_a_crawl_that_is_begun_is_shown_and_leads_to_its_source_and_back(
     assert "The source is being taken in" in begun.text
     assert 'class="state active"' in begun.text
     [source] = re.findall(r'href="(/ui/sources/[^"]+)">this source', begun.text)
-    crawl = re.escape(begun.url.path)
-    assert re.search(rf'href="{crawl}">The crawl that goes on', admin.get(source).text)
-
-    deadline = time.monotonic() + 60
-    while 'class="state active"' in admin.get(begun.url.path).text:
-        assert time.monotonic() < deadline
-    assert re.search(rf'href="{crawl}">The last crawl', admin.get(source).text)
+    for name in ("The crawl that goes on", "The last crawl"):
+        deadline = time.monotonic() + 60
+        while f'href="{begun.url.path}">{name}' not in admin.get(source).text:
+            assert time.monotonic() < deadline, name
 
 
 def test_a_crawl_that_no_worker_has_begun_has_a_page(tmp_path: Path) -> None:
@@ -116,3 +117,32 @@ def test_a_crawl_that_no_worker_has_begun_has_a_page(tmp_path: Path) -> None:
     answer = asyncio.run(ask())
     assert answer.status_code == 200
     assert "https://example.org" in answer.text
+
+
+def test_search_is_narrowed_by_the_names_of_sources_and_shows_more(
+    server: Server, admin: httpx.Client
+) -> None:
+    start = admin.get("/ui/search").text
+    assert "Ask in your own words" in start
+    source = keep_notes(server, 1)
+    page = admin.get("/ui/search", params={"q": "hay", "source": source.id}).text
+    assert f'<option value="{source.id}" selected>notes</option>' in page
+    assert '<details id="filters" open>' in page
+    assert "<option>barn</option>" in page
+    assert '<details id="filters">' in start
+
+
+def test_more_places_are_asked_for_step_by_step() -> None:
+    def found(count: int) -> SearchAnswer:
+        return SearchAnswer(results=(ANYTHING,) * count, mode="hybrid", seconds=0.0)
+
+    assert _more({"q": "hay"}, found(20)) == "/ui/search?q=hay&limit=40"
+    assert _more({"q": "hay", "limit": "40"}, found(40)) == "/ui/search?q=hay&limit=60"
+    assert _more({"q": "hay"}, found(19)) is None
+    assert _more({"q": "hay", "limit": "999"}, found(200)) is None
+    assert _more({"q": "hay", "limit": "no"}, None) is None
+
+
+def test_tables_in_snippets_are_readable() -> None:
+    table = "dry:\n| a | b |\n| --- | :-: |\n| 1 | 2 |\n\nif x || y"
+    assert " ".join(_readable(table).split()) == "dry: · a · b · 1 · 2 if x || y"

@@ -17,7 +17,7 @@ from windrow.errors import InvalidOptions, InvalidSearch, JobNotFound, SearchErr
 from windrow.index.home import MODES
 from windrow.queue.documents import DocumentInfo, Place, Source
 from windrow.queue.ids import is_id
-from windrow.search.request import Found, SearchAnswer, SearchRequest
+from windrow.search.request import MOST, Found, SearchAnswer, SearchRequest
 from windrow.services import knowledge
 from windrow.services.browsing import own_source
 from windrow.services.handing_in import Taken, TextOptions, Upload, take_files
@@ -27,6 +27,8 @@ from windrow.services.web.crawls import Crawl, get_crawl, source_of
 from windrow.web.markdown import render_markdown
 from windrow.web.pages import Look, counted
 
+PLACES: Final = 20  # found at first, and more with each step
+MOST_SOURCES: Final = 200  # to choose from
 MOST_DOCUMENTS: Final = 100
 PAGE: Final = 100  # sources
 MOST_COUNTED: Final = 1_000  # documents of each source in the list
@@ -37,6 +39,12 @@ _MARKDOWN: Final = frozenset({"", "markdown", "html", "pdf", "office", "notebook
 _LINK: Final = re.compile(r"!?\[([^\]\n]{0,500})\]\([^)\s]{0,2000}\)")
 _HEADING: Final = re.compile(r"#{1,6} [^\n]*\n+(?=.)")
 _SIGNS: Final = re.compile(r"^ {0,3}(?:#{1,6}|>|[-*+]) +|\*\*|`", re.MULTILINE)
+
+# Of tables: the line below the heading, the end of the last row, and what is between cells.
+_RULE: Final = re.compile(r"\n?[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*")
+_ROW_END: Final = re.compile(r"[ \t]*(?<!\|)\|[ \t]*(?=\n(?![ \t]*\|))")
+_CELLS: Final = re.compile(r"[ \t]*(?<!\|)\|(?!\|)[ \t]*(?:\n[ \t]*\|[ \t]*)?")
+_FILTERS: Final = ("collection", "source", "path", "language", "tag")
 
 
 async def show_add(look: Look) -> Response:
@@ -131,13 +139,48 @@ async def show_search(look: Look) -> Response:
             answer = await searching.search(_request(look))
         except SearchError as error:
             trouble = str(error)
+    sources, collections = await _places_to_search(look)
     return look.render(
         "search.html",
+        sources=sources,
+        collections=collections,
+        filtered=any(name in query for name in _FILTERS)
+        or query.get("mode") not in (None, MODES[0]),
+        more=_more(query, answer),
         answer=answer,
         trouble=trouble,
         modes=MODES,
         shown=[(one, _highlighted(one), _words(one)) for one in answer.results] if answer else [],
     )
+
+
+async def _places_to_search(look: Look) -> tuple[dict[str, str], list[str]]:
+    """The sources to choose from, by their ids, and the collections; with those that were asked
+    for, whether there are so many or not."""
+    query, tenant = look.query, look.viewer.tenant
+    found = await look.queue.store.list_sources(tenant, limit=MOST_SOURCES)
+    named = sorted((one.title or one.uri, one.id) for one in found)
+    sources = {id: title for title, id in named}
+    collections = {one.name for one in await look.queue.store.list_collections(tenant)}
+    collections |= {one.collection for one in found}
+    if "source" in query:
+        sources.setdefault(query["source"], query["source"])
+    if "collection" in query:
+        collections.add(query["collection"])
+    return sources, sorted(collections)
+
+
+def _more(query: Mapping[str, str], answer: SearchAnswer | None) -> str | None:
+    """The same question for more places, if there may be some."""
+    limit = _limit(query)
+    if answer is None or len(answer.results) < limit or limit >= MOST:
+        return None
+    return f"/ui/search?{urlencode({**query, 'limit': limit + PLACES})}"
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    given = query.get("limit", "")
+    return min(max(int(given), PLACES), MOST) if given.isdecimal() else PLACES
 
 
 def _request(look: Look) -> SearchRequest:
@@ -149,7 +192,7 @@ def _request(look: Look) -> SearchRequest:
         query=query["q"],
         mode=mode,  # type: ignore[arg-type]
         tenant=look.viewer.tenant,
-        limit=20,
+        limit=_limit(query),
         collections=(query["collection"],) if "collection" in query else (),
         sources=(query["source"],) if "source" in query else (),
         path=query.get("path"),
@@ -183,7 +226,8 @@ def _is_markdown(uri: str, language: str) -> bool:
 
 
 def _readable(text: str) -> str:
-    return _SIGNS.sub("", _LINK.sub(r"\1", text))
+    plain = _SIGNS.sub("", _LINK.sub(r"\1", text))
+    return _CELLS.sub(" · ", _ROW_END.sub("", _RULE.sub("", plain)))
 
 
 def _words(one: Found) -> list[str]:
