@@ -12,7 +12,7 @@ import httpx
 
 from tests.api.server import Server
 from tests.dashboard.conftest import ADMIN
-from tests.dashboard.test_pages import admin, token_of
+from tests.dashboard.test_pages import TOKEN, admin, token_of
 from tests.web.site import SiteServer
 from windrow import Queue
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
@@ -102,21 +102,23 @@ def test_a_crawl_that_is_begun_is_shown_and_leads_to_its_source_and_back(
             assert time.monotonic() < deadline, name
 
 
-def test_a_crawl_that_no_worker_has_begun_has_a_page(tmp_path: Path) -> None:
-    async def ask() -> httpx.Response:
+def test_a_crawl_that_no_worker_has_begun_has_a_page_and_is_cancelled(tmp_path: Path) -> None:
+    async def ask() -> None:
         async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
             app = create_site(queue, Settings(api_keys=ADMIN, data_dir=str(tmp_path)))
             cookies = {COOKIE: await app.state.sessions.begin(ADMIN) or ""}
-            crawl_id = await start_crawl(queue, "https://example.org")
-            transport = httpx.ASGITransport(app)
+            here = f"/ui/runs/{await start_crawl(queue, 'https://example.org')}"
             async with httpx.AsyncClient(
-                transport=transport, base_url="http://a.test", cookies=cookies
+                transport=httpx.ASGITransport(app), base_url="http://a.test", cookies=cookies
             ) as client:
-                return await client.get(f"/ui/runs/{crawl_id}")
+                page = (await client.get(here)).text
+                assert "https://example.org" in page
+                assert 'class="state active"' in page
+                form = {"do": "cancel", "token": TOKEN.findall(page)[0]}
+                assert (await client.post(here, data=form)).status_code == 303
+                assert 'class="state cancelled"' in (await client.get(here)).text
 
-    answer = asyncio.run(ask())
-    assert answer.status_code == 200
-    assert "https://example.org" in answer.text
+    asyncio.run(ask())
 
 
 def test_search_is_narrowed_by_the_names_of_sources_and_shows_more(

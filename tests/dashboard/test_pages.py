@@ -328,3 +328,34 @@ def test_the_queue_that_stages_share_is_drawn_as_none_of_them(admin: httpx.Clien
     cards = re.findall(r'(→</span>\s*)?<div class="card"><a [^>]*>([^<]*)</a>', calls)
     assert [name for _, name in cards][-3:] == ["analyze", "index", "jobs of all stages"]
     assert [bool(arrow) for arrow, _ in cards][-3:] == [True, True, False]
+
+
+def test_jobs_that_have_ended_show_no_progress_and_all_lines_of_their_errors(
+    server: Server, admin: httpx.Client
+) -> None:
+    async def make(state: str) -> str:
+        async with Queue.open(server.database) as queue:
+            job = await queue.enqueue("film", {}, queue=f"films-{state}")
+            lease = await queue.claim([job.queue])
+            await lease.progress(lease.jobs[0], 99, "frame 99")
+            if state == "completed":
+                await lease.complete(lease.jobs[0])
+            elif state == "failed":
+                await lease.fail(lease.jobs[0], "first line\n  second line", retry=False)
+            return job.id
+
+    for state in ("active", "completed", "failed"):
+        id = asyncio.run(make(state))
+        row = admin.get("/ui/jobs", params={"queue": f"films-{state}"}).text
+        page = admin.get(f"/ui/jobs/{id}").text
+        assert ("frame 99" in row, "frame 99" in page) == (
+            (True, True) if state == "active" else (False, False)
+        )
+        assert f'title="{id}">…{id[-12:]}<' in row
+    assert '<span class="lines">first line\n  second line</span>' in page
+
+
+def test_who_logs_in_is_told_where(server: Server) -> None:
+    page = httpx.get(f"{server.url}/ui/login").text
+    assert ">Windrow</h1>" in page
+    assert "durable ingestion engine" in page

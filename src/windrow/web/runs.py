@@ -13,7 +13,14 @@ from windrow.pipelines.web.answers import BadAnswer, list_bad_answers
 from windrow.pipelines.web.payloads import SCRAPE
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import Group, GroupState
-from windrow.services.web.crawls import Crawl, CrawlErrors, get_crawl, get_errors, retry_failed
+from windrow.services.web.crawls import (
+    Crawl,
+    CrawlErrors,
+    cancel_crawl,
+    get_crawl,
+    get_errors,
+    retry_failed,
+)
 from windrow.services.web.starting import fetch_again
 from windrow.web.pages import Look
 from windrow.web.tree import grow
@@ -106,7 +113,7 @@ async def change_one(look: Look) -> Response:
             await look.jobs.resume_group(id)
             return look.back(here, "The run goes on")
         case "cancel":
-            await look.jobs.cancel_group(id, "cancelled on the dashboard")
+            await _cancel(look, id)
             return look.back(here, "The run is cancelled")
         case "retry":
             await look.jobs.group(id)
@@ -117,6 +124,15 @@ async def change_one(look: Look) -> Response:
             again = await fetch_again(look.queue, id, tenant=identity.tenant, quota=identity.quota)
             return look.back(f"/ui/runs/{again.id}", "The pages are fetched again, as a batch")
     raise InvalidJob("there is no such thing to do with a group")
+
+
+async def _cancel(look: Look, id: str) -> None:
+    """Also a crawl that no worker has begun, which has no group yet."""
+    why = "cancelled on the dashboard"
+    try:
+        await look.jobs.cancel_group(id, why)
+    except GroupNotFound:
+        await cancel_crawl(look.queue, id, reason=why, tenant=look.viewer.tenant)
 
 
 async def _crawl(look: Look, id: str) -> tuple[Crawl | None, CrawlErrors | None]:
