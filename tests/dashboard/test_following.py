@@ -194,7 +194,7 @@ def test_what_is_typed_into_a_job_stays_while_it_changes(
     page.locator("#facts .state.cancelled").first.wait_for(timeout=SOON)
     assert page.get_by_label("Payload, as JSON").input_value() == '{"n": 2}'
     page.get_by_role("button", name="Save").click()
-    page.locator(".said", has_text="it is changed").wait_for()
+    page.locator(".said", has_text="The job is changed").wait_for()
     assert '"n": 2' in page.locator("#content > pre").inner_text()
 
 
