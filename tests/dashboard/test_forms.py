@@ -36,7 +36,7 @@ def test_a_form_with_a_mistake_keeps_what_was_typed(admin: httpx.Client) -> None
     form = {"do": "site", "url": "ftp://hay", "limit": "7", "collection": "barn", "token": token}
     answer = admin.post("/ui/add", data=form)
     assert answer.status_code == 400
-    for kept in ("begins with http://", 'value="ftp://hay"', 'value="7"', 'value="barn"'):
+    for kept in ("begin with http://", 'value="ftp://hay"', 'value="7"', 'value="barn"'):
         assert kept in answer.text
     form = {"do": "note", "text": "  ", "tags": "<hay>", "token": token}
     answer = admin.post("/ui/add", data=form)
