@@ -130,12 +130,12 @@ def _lines(number: int, found: Found) -> list[Text]:
 
 def _shown(found: Found, console: Console) -> Text:
     """A few lines of what it says as one reads it, with the words that were looked for."""
-    from windrow.search.snippets import readable
+    from windrow.search.snippets import in_one_line
 
     text, last = Text(), 0
     for start, end in (*found.highlights, (len(found.snippet), len(found.snippet))):
-        text.append(readable(found.snippet[last:start]))
-        text.append(readable(found.snippet[start:end]), "bold yellow")
+        text.append(in_one_line(found.snippet[last:start]))
+        text.append(in_one_line(found.snippet[start:end]), "bold yellow")
         last = end
     lines = text.wrap(console, max(console.width - 5, 20))
     shown = Text("\n").join(lines[:SNIPPET_LINES])

@@ -12,6 +12,10 @@ _WORD: Final = re.compile(r"\w+")
 _LINK: Final = re.compile(r"!?\[([^\]\n]{0,500})\]\([^)\s]{0,2000}\)")
 _SIGNS: Final = re.compile(r"^ {0,3}(?:#{1,6}|>|[-*+]) +|\*\*|`", re.MULTILINE)
 _SPACES: Final = re.compile(r"\s+")
+# Of tables: the line below the heading, the end of the last row, and what is between cells.
+_RULE: Final = re.compile(r"\n?[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*")
+_ROW_END: Final = re.compile(r"[ \t]*(?<!\|)\|[ \t]*(?=\n(?![ \t]*\|))")
+_CELLS: Final = re.compile(r"[ \t]*(?<!\|)\|(?!\|)[ \t]*(?:\n[ \t]*\|[ \t]*)?")
 _SHORTEST_STEM: Final = 4
 LONGEST_ENDING: Final = 3
 # Words of a question that say nothing of what is looked for: marked only if it has no others.
@@ -37,8 +41,13 @@ def snippet(text: str, query: str, width: int = WIDTH) -> tuple[str, tuple[tuple
 
 
 def readable(part: str) -> str:
-    """A part of a snippet without the signs of Markdown, its lines as one."""
-    return _SPACES.sub(" ", _SIGNS.sub("", _LINK.sub(r"\1", part)))
+    """A part of a snippet without the signs of Markdown."""
+    plain = _SIGNS.sub("", _LINK.sub(r"\1", part))
+    return _CELLS.sub(" · ", _ROW_END.sub("", _RULE.sub("", plain)))
+
+
+def in_one_line(part: str) -> str:
+    return _SPACES.sub(" ", readable(part))
 
 
 def _places(text: str, query: str) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ from windrow.index.home import MODES
 from windrow.queue.documents import DocumentInfo, Place, Source
 from windrow.queue.ids import is_id
 from windrow.search.request import MOST, Found, SearchAnswer, SearchRequest
+from windrow.search.snippets import readable
 from windrow.services import knowledge
 from windrow.services.browsing import own_source
 from windrow.services.handing_in import Taken, TextOptions, Upload, take_files
@@ -36,14 +37,7 @@ MOST_MEASURED: Final = 10_000  # documents of one source on its own page
 MOST_CRAWLS: Final = 100  # that go on, and that a source's is looked for among
 LONGEST_TEXT: Final = 50_000
 _MARKDOWN: Final = frozenset({"", "markdown", "html", "pdf", "office", "notebook"})
-_LINK: Final = re.compile(r"!?\[([^\]\n]{0,500})\]\([^)\s]{0,2000}\)")
 _HEADING: Final = re.compile(r"#{1,6} [^\n]*\n+(?=.)")
-_SIGNS: Final = re.compile(r"^ {0,3}(?:#{1,6}|>|[-*+]) +|\*\*|`", re.MULTILINE)
-
-# Of tables: the line below the heading, the end of the last row, and what is between cells.
-_RULE: Final = re.compile(r"\n?[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*")
-_ROW_END: Final = re.compile(r"[ \t]*(?<!\|)\|[ \t]*(?=\n(?![ \t]*\|))")
-_CELLS: Final = re.compile(r"[ \t]*(?<!\|)\|(?!\|)[ \t]*(?:\n[ \t]*\|[ \t]*)?")
 _FILTERS: Final = ("collection", "source", "path", "language", "tag")
 
 
@@ -203,7 +197,7 @@ def _request(look: Look) -> SearchRequest:
 
 def _highlighted(one: Found) -> Markup:
     """The snippet with what was looked for marked, and without the signs of Markdown around it."""
-    shown = _readable if _is_markdown(one.uri, one.language) else str
+    shown = readable if _is_markdown(one.uri, one.language) else str
     parts, last = [], _heading_end(one)
     for start, end in one.highlights:
         before, found = one.snippet[last:start], one.snippet[start:end]
@@ -223,11 +217,6 @@ def _is_markdown(uri: str, language: str) -> bool:
     """Whether a text is Markdown, or was made so. What a web page says is the language of its
     readers."""
     return uri.startswith(("http://", "https://")) or language in _MARKDOWN
-
-
-def _readable(text: str) -> str:
-    plain = _SIGNS.sub("", _LINK.sub(r"\1", text))
-    return _CELLS.sub(" · ", _ROW_END.sub("", _RULE.sub("", plain)))
 
 
 def _words(one: Found) -> list[str]:
