@@ -96,6 +96,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
         ids = {
             "page_id": page_id,
             "progress_id": added.job_id,
+            "session_id": added.job_id,
             "source_id": added.source.id,
             "scrape_id": page.id,
             "crawl_id": await start_crawl(queue, "http://example.org", tenant="acme"),

@@ -407,6 +407,8 @@ async def test_document_whose_text_is_refused_says_why_until_it_has_another(stor
     assert (found.content, found.pending, found.skipped) == (old.id, new.id, "too long")
     [counted] = await store.count_documents("acme")
     assert (counted.searchable, counted.pending, counted.skipped) == (1, 0, 1)
+    one = await store.count_source("acme", "docs", "s1")
+    assert (one.searchable, one.pending, one.skipped) == (1, 0, 1)
     pending = await store.count_pending("acme", "docs", "s1")
     assert (pending.waiting, pending.contents) == (1, ()), "nothing is to come for it"
     await put(store, (second, new))

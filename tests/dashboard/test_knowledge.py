@@ -18,9 +18,10 @@ from windrow import Queue
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
 from windrow.queue.ids import new_id
 from windrow.search.request import SearchAnswer
+from windrow.search.snippets import readable
 from windrow.services.web import start_crawl
 from windrow.settings import Settings
-from windrow.web.knowledge import _more, _readable
+from windrow.web.knowledge import _more
 from windrow.web.sessions import COOKIE
 from windrow.web.site import create_site
 
@@ -147,4 +148,4 @@ def test_more_places_are_asked_for_step_by_step() -> None:
 
 def test_tables_in_snippets_are_readable() -> None:
     table = "dry:\n| a | b |\n| --- | :-: |\n| 1 | 2 |\n\nif x || y"
-    assert " ".join(_readable(table).split()) == "dry: · a · b · 1 · 2 if x || y"
+    assert " ".join(readable(table).split()) == "dry: · a · b · 1 · 2 if x || y"

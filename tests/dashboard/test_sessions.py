@@ -69,7 +69,7 @@ def test_what_was_done_is_said_once_and_only_by_the_server(server: Server, shown
         note = client.cookies["windrow_note"]
         # A page that asks for itself again, in another tab, does not take it away.
         assert said(client, **{"X-Live": "1"}) == []
-        assert said(client) == ["images is paused"]
+        assert said(client) == ["The queue images is paused"]
         assert said(client) == []
         client.post("/ui/queues", data=form | {"do": "resume"})
         client.cookies.set("windrow_note", "A" + note)

@@ -103,7 +103,7 @@ def test_u6_leases_are_five_minutes_unless_said_otherwise(queue: Any) -> None:
     leases = {one.kind: one.lease for one in handlers}
     assert leases["file.ingest"] == leases["rename.update"] == 300
     assert leases["folder.scan"] == leases["folder.ingest"] == 900
-    assert len(handlers) == 20  # those of refreshes and of what is handed in too
+    assert len(handlers) == 21  # those of refreshes, sessions and what is handed in too
 
 
 def test_items_of_two_sources_have_two_keys() -> None:
