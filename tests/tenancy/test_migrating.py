@@ -12,6 +12,8 @@ from tests.tenancy.conftest import Tenancy
 from windrow.queue.migrate import Migration, load_migrations
 from windrow.queue.postgres import schema
 from windrow.queue.postgres.failures import PACKAGE
+from windrow.queue.postgres.gating import SCHEMA, function_name
+from windrow.queue.postgres.rows import sql
 from windrow.services.database import migrate_database
 from windrow.services.tenancy import tenancy_status
 
@@ -50,3 +52,14 @@ async def test_migration_that_ends_before_its_tables_are_secured_has_not_happene
 
         assert await migrate_database(tenancy.url) == ["9999_later"]
         assert (await tenancy_status(tenancy.url)).problems == ()
+
+
+async def test_migrating_brings_functions_of_an_older_version_up_to_date(tenancy: Tenancy) -> None:
+    async with tenancy.connected() as owner:
+        name = function_name(sql("pause_jobs"))
+        await owner.execute(f'DROP FUNCTION {SCHEMA}."{name}" CASCADE')
+    assert (await tenancy_status(tenancy.url)).problems != ()
+
+    assert await migrate_database(tenancy.url) == []
+
+    assert (await tenancy_status(tenancy.url)).problems == ()

@@ -10,7 +10,7 @@ from windrow.errors import SchemaTooNew
 from windrow.queue.migrate import Migration, check_version, latest_version, load_migrations
 from windrow.queue.postgres.failures import PACKAGE, wrapped_errors
 from windrow.queue.postgres.rows import sql
-from windrow.queue.postgres.securing import enable_rls, is_enabled
+from windrow.queue.postgres.securing import are_outdated, enable_rls, is_enabled
 from windrow.queue.postgres.verbs import Verbs
 
 # Held while the tables are changed; any number will do, as long as nobody else locks it.
@@ -45,8 +45,8 @@ class Schema(Verbs):
             async with connection.transaction():  # tables are not there before they are secured
                 if await _apply(connection, last):
                     applied.append(last.name)
-                    if await is_enabled(connection):
-                        await enable_rls(connection)
+                if await is_enabled(connection) and (applied or await are_outdated(connection)):
+                    await enable_rls(connection)
             return applied
 
 

@@ -92,7 +92,8 @@ async def rls_status(connection: Any) -> RlsStatus:
     problems = [row["problem"] for row in tables if row["problem"] is not None]
     if is_on:
         problems += [row["problem"] for row in await connection.fetch(_script("openings"))]
-        problems += await _missing_functions(connection)
+        if await are_outdated(connection):
+            problems.append("the functions are of another version of Windrow")
     return RlsStatus(
         is_on=is_on,
         tables=sum(row["is_secured"] for row in tables),
@@ -101,13 +102,14 @@ async def rls_status(connection: Any) -> RlsStatus:
     )
 
 
-async def _missing_functions(connection: Any) -> list[str]:
+async def are_outdated(connection: Any) -> bool:
+    """Whether statements of this version have no functions that tenants run them by."""
     rows = await connection.fetch(
         "SELECT proname FROM pg_proc WHERE pronamespace = $1::regnamespace", SCHEMA
     )
     there = {row["proname"] for row in rows}
     wanted = {function_name(sql(name)) for name in TENANT}
-    return ["the functions are of another version of Windrow"] if wanted - there else []
+    return not wanted <= there
 
 
 @cache
