@@ -11,6 +11,7 @@ import typer
 from msgspec import structs
 
 from windrow.cli.output import (
+    INTERRUPTED,
     DatabaseOption,
     JsonOption,
     StatusLine,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from windrow.queue.queue import Queue
     from windrow.services.calls import CallInfo
 
-INTERRUPTED = 130
 T = TypeVar("T")
 
 app = typer.Typer(help="Add, list and show recordings of calls.", no_args_is_help=True)

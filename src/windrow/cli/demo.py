@@ -15,6 +15,7 @@ from rich.text import Text
 
 from windrow.cli.output import (
     FAILED,
+    INTERRUPTED,
     DatabaseOption,
     JsonOption,
     StatusLine,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from windrow.services.knowledge_runs import AddRun
 
 SNIPPET = 150
-INTERRUPTED = 130
 
 
 def demo(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from windrow.cli.output import (
+    INTERRUPTED,
     DatabaseOption,
     JsonOption,
     StatusLine,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from windrow.services.knowledge_runs import AddRun, Lost
     from windrow.services.watching import Seen
 
-INTERRUPTED = 130
 T = TypeVar("T")
 
 TenantOption = Annotated[str | None, typer.Option(help="Whose it is.")]

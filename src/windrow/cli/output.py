@@ -39,9 +39,10 @@ STATES = frozenset(JobState)
 NARROWEST = 5  # a column is not cut below this
 SHORT_ID = 18  # of an id: the time it was made, to a quarter of a microsecond
 
-# Exit codes of every command: 0, all is well; these two.
+# Exit codes of every command: 0, all is well; these three.
 FAILED = 1
 MISUSED = 2
+INTERRUPTED = 130  # as of a process that Ctrl-C has ended
 MISUSES = (ConfigError, InvalidOptions, InvalidSearch)
 
 _debugging = [False]

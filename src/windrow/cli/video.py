@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from windrow.cli.output import (
+    INTERRUPTED,
     DatabaseOption,
     JsonOption,
     ask,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from windrow.queue.queue import Queue
     from windrow.services.video import VideoInfo
 
-INTERRUPTED = 130
 T = TypeVar("T")
 
 app = typer.Typer(help="Add videos and look at what is said in them.", no_args_is_help=True)

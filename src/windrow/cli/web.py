@@ -14,6 +14,7 @@ import typer
 
 from windrow.cli.output import (
     FAILED,
+    INTERRUPTED,
     MISUSED,
     DatabaseOption,
     JsonOption,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-INTERRUPTED = 130  # as of a process that Ctrl-C has ended
 MOST_ERRORS = 10  # that are told one by one
 
 OutOption = Annotated[
