@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
-from uuid import UUID
 
 from windrow.errors import GroupNotFound, IngestError
 from windrow.pipelines.index.sessions import Indexed, is_opened, note, note_indexed
@@ -30,7 +29,7 @@ from windrow.queue.documents import (
     SourceNote,
     content_id,
 )
-from windrow.queue.ids import new_id
+from windrow.queue.ids import is_id, new_id
 from windrow.queue.job import Job, JobState, NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group
@@ -52,24 +51,23 @@ async def feed_page(
     store = queue.store
     if not await store.get_sources(job.tenant or "", [feed.source]):
         return []
+    why = _why_empty(scraped)
     if payload.crawl_id is None:  # a source of its own
-        await store.put_sources([SourceNote(job.tenant, feed.source, error=_why_empty(scraped))])
+        await store.put_sources([SourceNote(job.tenant, feed.source, error=why)])
     document = scraped.document
     uri = document.metadata.url or payload.url
     found = await store.find_documents(job.tenant, feed.collection, feed.source, [uri])
     before = found[0] if found else None
-    status = document.metadata.status_code
-    text = document.markdown or ""
-    if status >= 400 or not text.strip():
-        await _note_failed(queue, payload, uri, status)
-    if status in GONE:
+    if why is not None:
+        await _note_failed(queue, payload, uri, why)
+    if document.metadata.status_code in GONE:
         if before is not None:
             await store.delete_documents([before.id])
             return [tidy_job()]
         return []
-    if status >= 400 or not text.strip():
+    if why is not None:
         return []  # what was there before is better than this
-    row, content = _row(job, payload, feed, scraped, uri, text, before)
+    row, content = _row(job, payload, feed, scraped, uri, document.markdown or "", before)
     await store.put_documents([row], [content])
     if before is not None and before.is_settled_with(row.pending):
         if before.is_searchable:
@@ -119,7 +117,8 @@ async def _beside(queue: Queue, crawl_id: str, others: set[str]) -> set[str]:
     """Those of other crawls that had not ended when this one was begun: a page may have been met by
     both, and have the name of the one that wrote it last. A crawl that is not there is long over.
     """
-    jobs = await queue.get_many([crawl_id, *(one for one in others if _is_id(one))])
+    # Another crawler, which handed pages in, may call its crawls whatever it likes.
+    jobs = await queue.get_many([crawl_id, *filter(is_id, others)])
     own = jobs.pop(crawl_id, None)
     if own is None:
         return set()
@@ -128,14 +127,6 @@ async def _beside(queue: Queue, crawl_id: str, others: set[str]) -> set[str]:
         for one in jobs.values()
         if one.finished_at is None or one.finished_at >= own.created_at
     }
-
-
-def _is_id(crawl: str) -> bool:
-    try:
-        UUID(crawl)
-    except ValueError:
-        return False  # of another crawler, which handed the page in
-    return True
 
 
 @asynccontextmanager
@@ -195,8 +186,7 @@ def _has_seen_all(root: Job, group: Group) -> bool:
     return bool(group.members < options.get("limit", limit))
 
 
-async def _note_failed(queue: Queue, payload: PagePayload, uri: str, status: int) -> None:
-    why = f"it was answered with {status}" if status >= 400 else "there is no text in it"
+async def _note_failed(queue: Queue, payload: PagePayload, uri: str, why: str) -> None:
     logger.warning("%s is not indexed: %s", uri, why)
     if payload.crawl_id is not None and await is_opened(queue, payload.crawl_id):
         await note(queue, payload.crawl_id, "failed", [uri])
