@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import logging
 import uuid
-from contextlib import suppress
 from typing import Final
 
 import msgspec
 
-from windrow.errors import GroupEnded, GroupNotFound, StoreConflict
+from windrow.errors import GroupEnded, GroupNotFound
 from windrow.index.home import Filter, Space
 from windrow.pipelines.index.context import Embedder, Indexing, next_space_of, space_of
 from windrow.pipelines.index.payloads import (
@@ -75,11 +74,8 @@ async def _enqueue(queue: Queue, collection: Collection) -> str | None:
         return None
     group_id = _group_id(collection)
     tenant, name = collection.tenant, collection.name
-    if await _group(queue, collection) is None:
-        with suppress(StoreConflict):  # another process has just made it
-            await queue.create_group(
-                id=group_id, hold=True, tenant=tenant, then=_switch_job(collection)
-            )
+    # One that another process has made, or this one before it died, stays as it is.
+    await queue.create_group(id=group_id, hold=True, tenant=tenant, then=_switch_job(collection))
     after = ""
     try:
         while page := await queue.store.list_contents(
