@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults import FaultyStore
 from windrow import Done, Job, NewJob, Queue, Worker, handler
 from windrow.queue.job import JobState
 from windrow.queue.records import Claim, Finish, Finished
@@ -251,3 +252,22 @@ async def test_ends_that_are_written_at_once_leave_nobody_without_a_claim(
     worker.stop()
     await task
     assert (await queue.counts())[JobState.COMPLETED] == 5
+
+
+@pytest.mark.parametrize("verb", ["claim_jobs", "finish_jobs"])
+async def test_worker_is_not_idle_while_a_claim_whose_answer_was_lost_has_jobs(
+    store: Store, verb: str
+) -> None:
+    """They can be run when the lease is over, and nobody else may be there to do it."""
+
+    @handler("work")
+    async def work(job: Job) -> None: ...
+
+    faulty = FaultyStore(store)
+    faulty.lose_reply(verb, call=1)
+    queue = Queue(faulty)
+    await queue.enqueue_many([NewJob("work") for _ in range(30)])
+    async with asyncio.timeout(60):
+        await Worker(queue, [work], concurrency=10, lease=1).run(until_idle=True)
+
+    assert (await queue.counts())[JobState.COMPLETED] == 30

@@ -8,6 +8,7 @@ work: only a worker that listens costs those who enqueue a notification.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -49,6 +50,7 @@ class Claimer(Service):
         self._asked = 0  # how often somebody wanted to know whether there is more
         self._asked_before: dict[int, int] = {}  # each claim that is on its way
         self.found_nothing = False  # the last claim
+        self._unsure_until = 0.0
 
     def reserve(
         self, leaving: int = 0, most: int | None = None, queues: tuple[str, ...] | None = None
@@ -85,9 +87,17 @@ class Claimer(Service):
             self._bell.ring()
 
     def failed(self, claim: Claim) -> None:
-        """A claim could not be made."""
+        """A claim could not be made, or its answer was lost."""
         self._reserved -= claim.limit
         self._asked_before.pop(id(claim), None)
+        longest = max([claim.seconds, *claim.kind_seconds.values()])
+        self._unsure_until = max(self._unsure_until, time.monotonic() + longest)
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether a claim that failed may have taken jobs that nobody runs: they can be claimed
+        when their lease has run out (of jobs with a longer one of their own nothing is known)."""
+        return time.monotonic() < self._unsure_until
 
     async def look_again(self) -> bool:
         """Claim once more; whether there was nothing. For who wants to know if all is done: a claim

@@ -243,24 +243,28 @@ class Worker:
             logger.warning("could not say good-bye to the database: %s", error)
 
     async def _stop_when_idle(self, claimer: Claimer) -> None:
-        """Idle: nothing runs, nothing can be claimed, and nothing is about to become ready."""
+        """Idle: nothing runs, nothing can be claimed, nothing is about to become ready, and no
+        claim whose answer was lost has left jobs behind."""
         held_since: float | None = None
         loop = asyncio.get_running_loop()
         while True:
             await self._runs.wait_for_at_most(0)
+            is_unsure = claimer.is_unsure  # before a look that would bring them back
             try:
                 moved = await self._queue.tend()
                 if len(self._runs):
                     continue  # what it leaves behind would come after our look
                 is_idle = await claimer.look_again() and not moved and not len(self._runs)
-                held = (await self._queue.counts())[JobState.HELD] if is_idle else 0
+                counts = await self._queue.counts() if is_idle else {}
             except StoreError as error:
                 logger.warning("cannot see whether there is more to do: %s", error)
                 await asyncio.sleep(1.0)
                 continue
             if not is_idle:
                 held_since = None
-            elif not held:
+            elif is_unsure and counts[JobState.ACTIVE]:
+                await asyncio.sleep(HELD_PAUSE)
+            elif not counts[JobState.HELD]:
                 self.stop()
                 return
             else:
