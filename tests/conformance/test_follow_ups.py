@@ -74,6 +74,51 @@ async def test_stale_token_inserts_no_follow_ups(store: Store, clock: FakeClock)
     assert not await exists(store, then.id)
 
 
+@pytest.mark.parametrize("is_stale_first", [True, False])
+@pytest.mark.parametrize("has_then", [True, False], ids=["handed on", "plain"])
+async def test_of_two_runs_of_one_job_that_end_together_only_the_last_counts(
+    store: Store, clock: FakeClock, is_stale_first: bool, has_then: bool
+) -> None:
+    """N1: by one worker that has lost a job and claimed it again."""
+    stale = await add_and_claim(store)
+    clock.advance(61)
+    await store.rescue_jobs()
+    others = [await add(store) for _ in range(2)]
+    good, *fresh = await claim(store, 3)
+    assert ids([good, *fresh]) == [stale.id, *others]
+    unwanted, wanted = row(), row()
+    ends = [
+        completion(stale, "stale", then=(unwanted,) if has_then else ()),
+        completion(fresh[0]),
+        completion(good, "good", then=(wanted,) if has_then else ()),
+        completion(fresh[1]),
+    ]
+    given = ends if is_stale_first else ends[::-1]
+    finished = await store.finish_jobs(given)
+    again = await store.finish_jobs(given)  # its reply may have been lost, or that of a part
+
+    assert (finished.lost, again.lost) == ((stale.id,), (stale.id,))
+    assert set(outcomes(again)) <= {"existing", "dropped"}
+    done = await get(store, stale.id)
+    assert (done.state, done.result, done.runs) == (JobState.COMPLETED, "good", 2)
+    assert [await state(store, one.id) for one in fresh] == [JobState.COMPLETED] * 2
+    assert await exists(store, wanted.id) is has_then
+    assert not await exists(store, unwanted.id)
+    assert ids(await claim(store, 9)) == ([wanted.id] if has_then else [])
+
+
+async def test_end_given_twice_in_one_call_is_one(store: Store) -> None:
+    job = await add_and_claim(store)
+    then = row()
+    end = completion(job, "once", then=(then,))
+    finished = await store.finish_jobs([end, end], claim=wish(9))
+
+    assert finished.lost == ()
+    assert sorted(outcomes(finished)) == ["existing", "inserted"]
+    assert ids(finished.claimed) == [then.id]
+    assert (await get(store, job.id)).result == "once"
+
+
 async def test_repeated_finish_inserts_its_follow_ups_once(store: Store) -> None:
     job = await add_and_claim(store)
     end = completion(job, then=(row(), row(unique="key")))

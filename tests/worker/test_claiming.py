@@ -10,12 +10,15 @@ import pytest
 
 from tests.faults import FaultyStore
 from windrow import Done, Job, NewJob, Queue, Worker, handler
+from windrow.queue.checks import SizeLimits
 from windrow.queue.job import JobState
 from windrow.queue.records import Claim, Finish, Finished
 from windrow.queue.store import Store
 from windrow.worker import completer
 from windrow.worker.completer import MOST_AT_ONCE, WORTH_WAITING
+from windrow.worker.observers import Observer, Observers
 from windrow.worker.pace import Pace
+from windrow.worker.runs import Run, Runs
 
 
 class Spy:
@@ -252,6 +255,38 @@ async def test_ends_that_are_written_at_once_leave_nobody_without_a_claim(
     worker.stop()
     await task
     assert (await queue.counts())[JobState.COMPLETED] == 5
+
+
+class Losses(Observer):
+    def __init__(self) -> None:
+        self.runs: list[int] = []
+
+    def lost(self, job: Job) -> None:
+        self.runs.append(job.runs)
+
+
+async def test_end_of_a_run_whose_job_was_claimed_again_is_not_written(store: Store) -> None:
+    """N1: by the same worker, before it came to write that end."""
+
+    @handler("work")
+    async def work(job: Job) -> None: ...
+
+    spy, queue = spied(store)
+    await queue.enqueue("work")
+    [first] = (await queue.claim()).jobs
+    await store.extend_leases([first.lease_token or ""], 0)
+    await store.rescue_jobs()
+    [second] = (await queue.claim()).jobs
+    runs, losses = Runs(), Losses()
+    writer = completer.Completer(queue.store, SizeLimits(), runs, Observers([losses]))
+    for job, result in ((first, "stale"), (second, "good")):
+        run = Run(job, work)
+        runs.add(run)
+        writer.add(run, Done(result))
+    await writer.write_batch()
+
+    assert (spy.ends, losses.runs, len(runs)) == ([1], [1], 0)
+    assert (await queue.get(first.id)).result == "good"
 
 
 @pytest.mark.parametrize("verb", ["claim_jobs", "finish_jobs"])

@@ -215,7 +215,8 @@ class JobStore(Protocol):
         """End runs, and claim the next ones in the same transaction if asked to. With `tx`
         (exactly one finish) its statements commit with it; if the token is stale they are rolled
         back. Follow-ups never fail the finish: those that an insert would raise for are
-        `dropped`."""
+        `dropped`. Several runs of one job are judged each by its token, and `lost` has the job if
+        one of them was stale."""
         ...
 
     async def begin(self) -> JobTransaction:

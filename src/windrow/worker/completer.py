@@ -90,11 +90,21 @@ class Completer(Service):
         """Write what has come so far, or as much of it as one transaction should have."""
         batch = [self._pending.popleft() for _ in range(min(MOST_AT_ONCE, len(self._pending)))]
         self._last_batch = len(batch)
+        batch = self._without_superseded(batch)
         try:
             await self._finish([self._end_of(run, outcome) for run, outcome in batch])
         except BaseException:
             self._take_back(batch)
             raise
+
+    def _without_superseded(self, batch: list[tuple[Run, Outcome]]) -> list[tuple[Run, Outcome]]:
+        """What of a batch is worth writing: not the end of a run whose job was lost, and claimed by
+        this worker again before that end could be written."""
+        stale = [run for run, _ in batch if self._runs.is_superseded(run)]
+        for run in stale:
+            logger.warning("job %s: the end of run %d came too late", run.job.id, run.job.runs)
+            self._drop(run)
+        return [one for one in batch if one[0] not in stale] if stale else batch
 
     def _take_back(self, batch: list[tuple[Run, Outcome]]) -> None:
         """What is not written is tried again, in its order."""

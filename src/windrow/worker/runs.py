@@ -75,6 +75,10 @@ class Runs:
             del self._latest[run.job.id]
         self._left.set()
 
+    def is_superseded(self, run: Run) -> bool:
+        """Whether the job is not this run's any more, by what this worker itself has claimed."""
+        return self._latest.get(run.job.id) is not run
+
     def tokens(self) -> list[str]:
         return sorted({run.token for run in self._runs})
 

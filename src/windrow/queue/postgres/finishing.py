@@ -7,6 +7,7 @@ the next ones too. Everything else is done in a transaction of several statement
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
@@ -140,11 +141,25 @@ class Finishing(Verbs):
             return await self._finish_in(tx, finishes, claim)
         if not finishes:
             return Finished(claimed=tuple(await self._claim(claim)))
+        if len({finish.id.lower() for finish in finishes}) < len(finishes):
+            return await self._finish_in_turns(finishes, claim)
         if all(map(self._is_plain, finishes)):
             tokens = list(dict.fromkeys([finish.token for finish in finishes]))
             if are_plain_ids([finish.id for finish in finishes] + tokens):
                 return await self._finish_plain(finishes, tokens, claim)
         return await self._finish_all(finishes, claim)
+
+    async def _finish_in_turns(self, finishes: Sequence[Finish], claim: Claim | None) -> Finished:
+        """Several runs of one job, of which one at most still has it: statements go by ids, so each
+        of them is judged in a turn of its own."""
+        *before, last = _turns(finishes)
+        turns = [await self.finish_jobs(some) for some in before]
+        turns.append(await self.finish_jobs(last, claim=claim))
+        return Finished(
+            lost=tuple(job_id for one in turns for job_id in one.lost),
+            claimed=turns[-1].claimed,
+            then=tuple(inserted for one in turns for inserted in one.then),
+        )
 
     async def _claim(self, claim: Claim | None) -> list[Job]:
         if claim is None:
@@ -257,6 +272,19 @@ class Finishing(Verbs):
         await self._after_commit(work)
         self._claimer.unbind(finish.id for finish in finishes)
         return Finished(ends.lost, tuple(await self._claim(claim)), tuple(ends.then))
+
+
+def _turns(finishes: Sequence[Finish]) -> list[list[Finish]]:
+    """The finishes, parted so that none has two of one job; those of a job in their order."""
+    turns: list[list[Finish]] = []
+    seen: Counter[str] = Counter()
+    for finish in finishes:
+        turn = seen[finish.id.lower()]
+        seen[finish.id.lower()] += 1
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(finish)
+    return turns
 
 
 def own_transaction(tx: JobTransaction) -> PostgresTransaction:
