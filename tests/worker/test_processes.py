@@ -6,6 +6,8 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +104,40 @@ async def test_a_process_that_nobody_waits_for_any_more_does_not_stay() -> None:
     await asyncio.to_thread(child.join, 30)
     assert child.exitcode == -signal.SIGKILL
     await processes.close()
+
+
+SCRIPT = """
+import asyncio
+from windrow import Queue, Worker, handler
+
+@handler("add", run="process", max_attempts=1)
+def add(job, payload: list):
+    return sum(payload)
+
+async def main():
+    async with Queue.open("sqlite:///jobs.db") as queue:
+        await queue.enqueue("add", [1, 2])
+        await Worker(queue, [add]).run(until_idle=True)
+        print([(job.state.value, (await queue.get(job.id)).result) for job in await queue.list()])
+
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "printed", "told"),
+    [
+        ("asyncio.run(main())", "[('failed', None)]", "put what else it does under"),
+        ('if __name__ == "__main__":\n    asyncio.run(main())', "[('completed', 3)]", ""),
+    ],
+    ids=["unguarded", "guarded"],
+)
+def test_script_that_is_run_again_by_its_handlers_process_enqueues_nothing_twice(
+    tmp_path: Path, end: str, printed: str, told: str
+) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT.format(end=end))
+    ran = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert ran.stdout.strip() == printed
+    assert told in ran.stderr

@@ -40,6 +40,7 @@ from windrow.queue.lease import Lease
 from windrow.queue.limiting import Limiting
 from windrow.queue.limits import make_room
 from windrow.queue.records import Claim, Inserted, JobRow
+from windrow.queue.rerunning import refuse_rerun
 from windrow.queue.retaining import (
     EVENT_SECONDS,
     PAGE_BYTES,
@@ -325,6 +326,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
     ) -> builtins.list[Inserted]:
         """Insert; into a full queue that lets callers wait, when there is room. In a caller's
         transaction nothing is waited for: what would make room may wait for that transaction."""
+        refuse_rerun()
         give_up_at = time.monotonic() + timeout
         wait = FULL_WAIT
         while True:

@@ -23,6 +23,7 @@ from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.queue import Queue, default_worker
 from windrow.queue.records import Claim, WorkerRow
+from windrow.queue.rerunning import refuse_rerun
 from windrow.worker.claimer import Claimer
 from windrow.worker.completer import Completer
 from windrow.worker.executor import Executor
@@ -115,6 +116,7 @@ class Worker:
     async def run(self, *, until_idle: bool = False, handle_signals: bool = False) -> None:
         """Work until `stop` is called; with `until_idle`, until there is nothing to do any more.
         With `handle_signals`, SIGTERM and SIGINT stop it."""
+        refuse_rerun()
         claimer = self._wire()
         if self._stop_asked.is_set():
             claimer.stop()
