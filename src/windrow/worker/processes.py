@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,6 +37,9 @@ T = TypeVar("T")
 
 JOIN_SECONDS: Final = 5.0
 _SPAWN: Final = multiprocessing.get_context("spawn")
+# How a process ended is told once. To start one asks it of all that have ended: of two threads that
+# ask at the same time, one would not be told.
+_REAPING: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,8 @@ class Child:
         self._waiters = waiters
         self._connection, theirs = _SPAWN.Pipe()
         self._process = _SPAWN.Process(target=serve, args=(theirs,), daemon=True)
-        self._process.start()
+        with _REAPING:
+            self._process.start()
         theirs.close()
         self._receive()  # it says that it is there
         self.is_asked = False  # and has not answered yet
@@ -154,7 +159,7 @@ class Child:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.join(JOIN_SECONDS)
+        self._reap()
         self._connection.close()
 
     async def _answer_to(self, request: Request | Call, jobs: Sequence[Job] = ()) -> Any:
@@ -188,8 +193,12 @@ class Child:
             raise self._died() from error
 
     def _died(self) -> ProcessDied:
-        self._process.join(JOIN_SECONDS)
+        self._reap()
         return ProcessDied(self._process.exitcode)
+
+    def _reap(self) -> None:
+        with _REAPING:
+            self._process.join(JOIN_SECONDS)
 
 
 def serve(connection: Connection) -> None:
