@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
 
+import psycopg
 import pytest
 
 from tests.conformance.conftest import run_sql
@@ -11,7 +15,8 @@ from windrow import Job, NewJob, Queue, Worker, handler
 from windrow.clock import Clock
 from windrow.errors import SchemaTooNew
 from windrow.queue.job import JobState
-from windrow.queue.store import Store
+from windrow.queue.migrate import Migration, load_migrations
+from windrow.queue.store import Store, open_store
 
 __all__ = ["run_sql"]  # a fixture
 
@@ -29,6 +34,35 @@ ADDITIONS = {
     ],
 }
 
+# Waits until somebody else has locked all of the jobs' table against everybody.
+HAS_THE_WHOLE = """
+    DO $$ BEGIN
+        WHILE NOT EXISTS (SELECT FROM pg_locks
+                           WHERE relation = 'windrow.job'::regclass
+                             AND mode = 'AccessExclusiveLock' AND granted)
+        LOOP
+            PERFORM pg_sleep(0.01);
+        END LOOP;
+    END $$
+"""
+
+
+@contextmanager
+def later_migrations(store_name: str, statements: list[str]) -> Iterator[list[str]]:
+    """What the code of a later day brings; the names of its migrations."""
+    package = f"windrow.queue.{store_name}"
+    known = load_migrations(package)
+    later = [
+        Migration(9001 + number, f"{9001 + number}_later", f"{statement};")
+        for number, statement in enumerate(statements)
+    ]
+    everything = (*known, *later)
+    with (
+        patch("windrow.queue.migrate.load_migrations", return_value=everything),
+        patch(f"{package}.schema.load_migrations", return_value=everything),
+    ):
+        yield [one.name for one in later]
+
 
 @pytest.fixture
 def clock() -> Clock:
@@ -36,11 +70,12 @@ def clock() -> Clock:
 
 
 async def test_running_workers_go_on_while_columns_are_added(
-    store: Store, store_name: str, run_sql
+    store: Store, store_url: str, store_name: str
 ) -> None:
     queue = Queue(store)
     done = 0
     reached = asyncio.Event()
+    added = asyncio.Event()
 
     @handler("work")
     async def work(job: Job) -> None:
@@ -50,17 +85,43 @@ async def test_running_workers_go_on_while_columns_are_added(
             reached.set()
         await asyncio.sleep(0.001)
 
-    await queue.enqueue_many([NewJob("work") for _ in range(600)])
-    task = asyncio.create_task(Worker(queue, [work], concurrency=20).run(until_idle=True))
+    @handler("stay")
+    async def stay(job: Job) -> None:
+        """Keeps the worker from being idle, and gone, while the columns are added."""
+        await added.wait()
+
+    await queue.enqueue_many([NewJob("stay"), *(NewJob("work") for _ in range(600))])
+    task = asyncio.create_task(Worker(queue, [work, stay], concurrency=20).run(until_idle=True))
     await reached.wait()
-    for statement in ADDITIONS[store_name]:
-        await _change(store_name, run_sql, statement)
+    with later_migrations(store_name, ADDITIONS[store_name]) as names:
+        newer = await open_store(store_url)
+        assert await newer.migrate() == names
+        await newer.close()
     group = await queue.create_group()
     await queue.enqueue_many([NewJob("work", group=group.id) for _ in range(200)])
+    added.set()
     await task
 
-    assert (await queue.counts())[JobState.COMPLETED] == 800
+    assert (await queue.counts())[JobState.COMPLETED] == 801
     assert (await queue.group(group.id)).state == "completed"
+
+
+@pytest.mark.only_on("postgres")
+async def test_migration_that_meets_a_worker_in_a_deadlock_is_done_again(
+    store: Store, store_url: str
+) -> None:
+    """A worker's transaction locks a part of a table and then reads the whole; a new column locks
+    the whole and then its parts."""
+    async with await psycopg.AsyncConnection.connect(store_url) as worker:
+        await worker.execute("SET deadlock_timeout = '1min'")  # so that the migration is given up
+        await worker.execute("LOCK TABLE windrow.job_live IN ROW EXCLUSIVE MODE")
+        with later_migrations("postgres", ADDITIONS["postgres"][:1]) as names:
+            migration = asyncio.create_task(store.migrate())
+            await worker.execute(HAS_THE_WHOLE)
+            await worker.execute("LOCK TABLE windrow.job IN ACCESS SHARE MODE")
+            await worker.commit()
+
+            assert await migration == names
 
 
 async def test_worker_that_is_too_old_for_the_tables_is_refused(
@@ -68,16 +129,7 @@ async def test_worker_that_is_too_old_for_the_tables_is_refused(
 ) -> None:
     version = "INSERT INTO windrow.migration (version, name{}) VALUES (9999, 'from the future'{})"
     at = (", applied_at", ", 0") if store_name == "sqlite" else ("", "")
-    await _change(store_name, run_sql, version.format(*at))
+    run_sql(version.format(*at))
 
     with pytest.raises(SchemaTooNew, match="upgrade Windrow"):
         await Queue.open(store_url)
-
-
-async def _change(store_name: str, run_sql, statement: str) -> None:
-    """Postgres may wait for the worker's transactions, which need the loop; SQLite's connection
-    belongs to this thread, and its writer to another."""
-    if store_name == "sqlite":
-        run_sql(statement)
-    else:
-        await asyncio.to_thread(run_sql, statement)

@@ -8,6 +8,7 @@ import asyncpg
 
 from windrow.errors import SchemaTooNew
 from windrow.queue.migrate import Migration, check_version, latest_version, load_migrations
+from windrow.queue.postgres.connection import retried
 from windrow.queue.postgres.failures import PACKAGE, wrapped_errors
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.securing import are_outdated, enable_rls, is_enabled
@@ -38,16 +39,29 @@ class Schema(Verbs):
         check_version(await self.schema_version(), PACKAGE)
 
     async def migrate(self) -> list[str]:
-        async with self._database.connection() as connection:
-            _refuse_newer(await _version(connection))
-            *earlier, last = load_migrations(PACKAGE)
-            applied = [one.name for one in earlier if await _apply(connection, one)]
-            async with connection.transaction():  # tables are not there before they are secured
-                if await _apply(connection, last):
+        applied: list[str] = []
+
+        async def go_on() -> None:
+            """From what is there: a worker that has a part of a table locked may want the whole of
+            it while we have that and want the part, and then one of us is told to begin again."""
+            async with self._database.connection() as connection:
+                _refuse_newer(await _version(connection))
+                *earlier, last = load_migrations(PACKAGE)
+                for one in earlier:
+                    if await _apply(connection, one):
+                        applied.append(one.name)  # noqa: PERF401 - it stays if the next fails
+                async with connection.transaction():  # no tables before they are secured
+                    is_new = await _apply(connection, last)
+                    is_changed = bool(applied) or is_new
+                    if await is_enabled(connection) and (
+                        is_changed or await are_outdated(connection)
+                    ):
+                        await enable_rls(connection)
+                if is_new:
                     applied.append(last.name)
-                if await is_enabled(connection) and (applied or await are_outdated(connection)):
-                    await enable_rls(connection)
-            return applied
+
+        await retried(go_on)
+        return applied
 
 
 def _refuse_newer(found: int) -> None:
