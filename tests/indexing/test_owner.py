@@ -217,7 +217,32 @@ async def test_what_was_handed_in_by_a_process_that_died_before_its_job_is_found
         with pytest.raises(StoreUnavailable):
             await hand_in(library.queue, None, [Handed(source, "a.md", "apple")], title="a.md")
 
-    await check_index(library.indexing)
+    await Keeper(library.indexing).write_overlooked()
     await library.work()
 
     assert await library.found("apple") == ["a.md"]
+
+
+async def test_what_failed_or_was_cancelled_is_not_taken_for_overlooked(library: Library) -> None:
+    _, failed = await library.put("failed.md", "apple")
+    lease = await library.queue.claim(["index"])
+    await lease.fail(lease.jobs[0], "broken", retry=False)
+    _, cancelled = await library.put("cancelled.md", "pear")
+    [waiting] = await library.queue.list(state="ready")
+    await library.queue.cancel(waiting.id)
+    keeper = Keeper(library.indexing)
+
+    await keeper.write_overlooked()
+    assert await library.queue.list(state=list(LIVE)) == []
+
+    await library.put("busy.md", "plum")
+    await library.put("lost.md", "fig", enqueue=False)
+    await keeper.write_overlooked()
+    assert len(await library.queue.list(state=list(LIVE))) == 1
+    await library.work()
+    await keeper.write_overlooked()
+    await library.work()
+
+    assert (await library.found("fig"))[0] == "lost.md"
+    waiting_still = {one.id for one in await library.queue.store.list_awaited()}
+    assert waiting_still == {failed, cancelled}

@@ -20,7 +20,7 @@ import msgspec
 from windrow.errors import SearchError, StoreError, WindrowError
 from windrow.index.aside import MUCH, Aside
 from windrow.index.home import Index
-from windrow.pipelines.index.awaiting import write_awaited
+from windrow.pipelines.index.awaiting import Overlooked, write_awaited
 from windrow.pipelines.index.building import begin_build, rebuild, resume_build
 from windrow.pipelines.index.context import Indexing, space_of
 from windrow.pipelines.index.handlers import index_handlers
@@ -167,12 +167,13 @@ async def _answered(searcher: Searcher, line: bytes) -> bytes:
 
 
 async def _keep(indexing: Indexing) -> None:
-    """See to it that what was dropped is removed, by whatever it was dropped, and that searches
-    stay fast."""
+    """See to it that what was dropped is removed, by whatever it was dropped, that what was put is
+    written, and that searches stay fast."""
     keeper = Keeper(indexing)
     while True:
         try:
             await keeper.tidy()
+            await keeper.write_overlooked()
             await keeper.optimize()
         except (StoreError, SearchError) as error:
             logger.warning("looking after the index: %s", error)
@@ -182,11 +183,16 @@ async def _keep(indexing: Indexing) -> None:
 class Keeper:
     def __init__(self, indexing: Indexing) -> None:
         self._indexing = indexing
+        self._overlooked = Overlooked(indexing.queue)
         self._optimized: dict[str, int] = {}  # chunks there were, by space
 
     async def tidy(self) -> None:
         if await self._indexing.queue.store.find_dropped(1):
             await self._indexing.queue.enqueue_many([tidy_job()])
+
+    async def write_overlooked(self) -> None:
+        if count := await self._overlooked.write_some():
+            logger.warning("%d texts that nobody was to write are given to the index", count)
 
     async def optimize(self) -> None:
         """Once there is a good deal more than there was the last time. What a former owner wrote

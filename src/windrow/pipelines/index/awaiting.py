@@ -7,9 +7,10 @@ from typing import Final
 
 import msgspec
 
+from windrow.pipelines.index.payloads import QUEUE
 from windrow.pipelines.index.tidying import write_job
 from windrow.queue.documents import Awaited, SourceRow
-from windrow.queue.job import NewJob
+from windrow.queue.job import LIVE, JobState, NewJob
 from windrow.queue.queue import Queue
 
 PAGE: Final = 1000
@@ -29,6 +30,36 @@ async def write_awaited(queue: Queue, source: SourceRow | None = None) -> int:
         inserted = await queue.enqueue_many(jobs)
         count += sum(one.outcome == "inserted" for one in inserted)
     return count
+
+
+class Overlooked:
+    """Finds what waits and was never enqueued: whoever put it died before that. Looked for while
+    the index has nothing to do, as what waits then is little, a page at a time. What failed or was
+    cancelled stays so until somebody asks for it again."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._after = ""
+        self._given_up: set[str] = set()
+
+    async def write_some(self) -> int:
+        """Enqueue what the next page has of it; how much."""
+        counts = await self._queue.counts(QUEUE)
+        if any(counts[state] for state in LIVE):
+            return 0
+        page = await self._queue.store.list_awaited(after=self._after, limit=PAGE)
+        self._after = page[-1].id if len(page) == PAGE else ""
+        jobs = [_write_once(one) for one in page if not await self._is_given_up(one)]
+        inserted = await self._queue.enqueue_many(jobs)
+        return sum(one.outcome == "inserted" for one in inserted)
+
+    async def _is_given_up(self, awaited: Awaited) -> bool:
+        if awaited.id not in self._given_up:
+            key = _write_once(awaited).unique
+            ended_badly = [JobState.FAILED, JobState.CANCELLED]
+            if await self._queue.list(unique=key, state=ended_badly, limit=1):
+                self._given_up.add(awaited.id)
+        return awaited.id in self._given_up
 
 
 def _write_once(awaited: Awaited) -> NewJob:
