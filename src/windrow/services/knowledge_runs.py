@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from windrow.pipelines.index.payloads import WRITE
@@ -23,7 +24,7 @@ from windrow.services.knowledge import (
     refresh_source,
     remove_source,
 )
-from windrow.services.operations import is_awaited
+from windrow.services.operations import is_awaited, look_at_pending
 from windrow.services.working import OWN_HANDLERS
 from windrow.settings import Settings
 
@@ -118,9 +119,8 @@ async def _is_found(queue: Queue, info: SourceInfo) -> bool:
 
 
 async def _find_lost(queue: Queue, info: SourceInfo) -> Lost | None:
-    pending = await _pending(queue, info)
-    waits = await is_awaited(queue, pending.contents)
-    count = pending.refused if waits else pending.waiting
+    pending, is_coming = await look_at_pending(queue, partial(_pending, queue, info))
+    count = pending.refused if is_coming else pending.waiting
     if not count:
         return None
     why = pending.why

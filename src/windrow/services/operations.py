@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
@@ -162,6 +163,20 @@ async def is_awaited(queue: Queue, contents: Sequence[str]) -> bool:
     return False
 
 
+async def look_at_pending(
+    queue: Queue, count: Callable[[], Awaitable[Pending]]
+) -> tuple[Pending, bool]:
+    """What waits for the index, and whether it is still to write some of it. Counted again where
+    it is not: it may have been written between the two looks."""
+    pending = await count()
+    while pending.waiting and not await is_awaited(queue, pending.contents):
+        again = await count()
+        if again == pending:
+            return pending, False
+        pending = again
+    return pending, pending.waiting > 0
+
+
 async def _find(queue: Queue, id: str, tenant: str | None) -> Job:
     job = await queue.get(id)
     if (tenant is not None and job.tenant != tenant) or not _is_operation(job):
@@ -209,10 +224,8 @@ async def _crawl(queue: Queue, job: Job) -> Operation:
         if not counters["completed"]:
             error = NOTHING if group is None else await why_nothing(queue, job.id)
             return _made(job, "crawl", "failed", percent, error, feed.source, error=error, **known)
-        pending = await queue.store.count_pending(
-            job.tenant, feed.collection, feed.source, run=job.id, limit=LOOKED_AT
-        )
-        return await _stored(queue, job, "crawl", pending, FETCHED, feed.source, known)
+        count = partial(_count_fed, queue, job, feed)
+        return await _stored(queue, job, "crawl", count, FETCHED, feed.source, known)
     if job.is_finished:
         return _ended(job, "crawl", percent, feed.source, **known)
     if job.state is JobState.PAUSED or (group is not None and group.is_paused):
@@ -228,11 +241,9 @@ async def _page(queue: Queue, job: Job) -> Operation:
     feed = msgspec.convert(job.payload["feed"], FeedPayload)
     known = {"pages": 1, "current_url": job.payload.get("url")}
     if job.state is JobState.COMPLETED:
-        pending = await queue.store.count_pending(
-            job.tenant, feed.collection, feed.source, run=job.id, limit=LOOKED_AT
-        )
         more = {**known, "fetched": 1, "documents": 1}
-        return await _stored(queue, job, "page", pending, FETCHED, feed.source, more)
+        count = partial(_count_fed, queue, job, feed)
+        return await _stored(queue, job, "page", count, FETCHED, feed.source, more)
     if job.is_finished:
         return _ended(job, "page", 0, feed.source, **known)
     status, said = _waiting(job, "crawling")
@@ -244,11 +255,8 @@ async def _upload(queue: Queue, job: Job) -> Operation:
     source = payload.sources[0] if len(payload.sources) == 1 else None
     known = {"documents": len(payload.documents) + payload.unchanged}
     if job.state is JobState.COMPLETED:
-        found = await queue.store.get_documents(list(payload.documents))
-        waiting = [one.pending for one in found if payload.awaits(one)]
-        there = len(found) + payload.unchanged
-        pending = Pending(there, len(waiting), tuple(filter(None, waiting[:LOOKED_AT])))
-        return await _stored(queue, job, "upload", pending, BEGUN, source, known)
+        count = partial(_count_handed, queue, payload)
+        return await _stored(queue, job, "upload", count, BEGUN, source, known)
     if job.is_finished:
         return _ended(job, "upload", 0, source, **known)
     status, said = _waiting(job, "processing")
@@ -264,20 +272,34 @@ def _other(job: Job) -> Operation:
     return _made(job, "other", status, 0, said, source)
 
 
+async def _count_fed(queue: Queue, job: Job, feed: FeedPayload) -> Pending:
+    return await queue.store.count_pending(
+        job.tenant, feed.collection, feed.source, run=job.id, limit=LOOKED_AT
+    )
+
+
+async def _count_handed(queue: Queue, payload: HandedPayload) -> Pending:
+    found = await queue.store.get_documents(list(payload.documents))
+    waiting = [one.pending for one in found if payload.awaits(one)]
+    there = len(found) + payload.unchanged
+    return Pending(there, len(waiting), tuple(filter(None, waiting[:LOOKED_AT])))
+
+
 async def _stored(
     queue: Queue,
     job: Job,
     kind: Kind,
-    pending: Pending,
+    count: Callable[[], Awaitable[Pending]],
     begun: int,
     source: str | None,
     known: Mapping[str, Any],
 ) -> Operation:
     """Of one whose job has ended well: whether its documents can be found by now."""
+    pending, is_coming = await look_at_pending(queue, count)
     expected = max(known["documents"], pending.waiting, 1)
     stored = max(0, pending.documents - pending.waiting)
     more = {**known, "documents": pending.documents, "stored": stored}
-    if pending.waiting and await is_awaited(queue, pending.contents):
+    if is_coming:
         percent = _between(begun, ALMOST, 1 - pending.waiting / expected)
         said = f"Indexing: {stored} of {pending.documents} documents can be found"
         return _made(job, kind, "document_storage", percent, said, source, **more)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Final, Literal
 
 import msgspec
@@ -23,7 +24,7 @@ from windrow.queue.ids import is_id
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.queue import Queue
 from windrow.services.knowledge import COLLECTION
-from windrow.services.operations import LOOKED_AT, get_operation, is_awaited
+from windrow.services.operations import LOOKED_AT, get_operation, look_at_pending
 
 Status = Literal["crawling", "indexing", "completed", "failed", "cancelled"]
 ENDED: Final[frozenset[Status]] = frozenset({"completed", "failed", "cancelled"})
@@ -153,18 +154,17 @@ async def _handed(queue: Queue, job: Job) -> Session:
 
 async def _waiting(queue: Queue, job: Job, sources: Sequence[str]) -> tuple[int, bool]:
     """How many pages wait for the index, and whether it is still to come to some of them."""
-    pending = [
-        await queue.store.count_pending(job.tenant, COLLECTION, source, run=job.id, limit=LOOKED_AT)
-        for source in sources
-    ]
-    waiting = sum(one.waiting for one in pending)
-    return waiting, waiting > 0 and await _is_coming(queue, job.id, pending)
+    # First: what feeds the index has enqueued what writes it once it has ended.
+    is_fed = not await queue.list(tag=session_tag(job.id), state=list(LIVE), limit=1)
+    looks = [await look_at_pending(queue, partial(_count, queue, job, one)) for one in sources]
+    waiting = sum(pending.waiting for pending, _ in looks)
+    return waiting, waiting > 0 and (not is_fed or any(is_coming for _, is_coming in looks))
 
 
-async def _is_coming(queue: Queue, id: str, pending: Sequence[Pending]) -> bool:
-    if await queue.list(tag=session_tag(id), state=list(LIVE), limit=1):
-        return True
-    return await is_awaited(queue, [content for one in pending for content in one.contents])
+async def _count(queue: Queue, job: Job, source: str) -> Pending:
+    return await queue.store.count_pending(
+        job.tenant, COLLECTION, source, run=job.id, limit=LOOKED_AT
+    )
 
 
 async def _count_raced(queue: Queue, id: str) -> int:
