@@ -17,11 +17,9 @@ async def test_what_happens_while_it_rests_is_told_afterwards(store_url: str) ->
         told = tell(broadcast, Wanted(), rest=0.2)
         assert (await anext(told)).startswith(b"retry")
         async with asyncio.timeout(30):
-            first = asyncio.ensure_future(anext(told))
-            while not first.done():  # it begins to listen in a moment
-                await queue.enqueue("once", {})
-                await asyncio.sleep(0.01)
-            assert await first == CHANGE
+            assert await anext(told) == CHANGE  # it listens
+            await queue.enqueue("once", {})
+            assert await anext(told) == CHANGE
             second = asyncio.ensure_future(anext(told))
             await asyncio.sleep(0)
             await queue.enqueue("again", {})

@@ -27,7 +27,8 @@ async def follow(look: Look) -> Response:
 async def tell(
     broadcast: Broadcast, wanted: Wanted, *, rest: float = REST_SECONDS
 ) -> AsyncIterator[bytes]:
-    """Also of what happens while it rests, when it has rested."""
+    """Also of what happens while it rests, when it has rested. When it begins to listen, it tells
+    of whatever may have happened before."""
     happened = asyncio.Event()
     listening = asyncio.create_task(_listen(broadcast, wanted, happened))
     try:
@@ -51,6 +52,8 @@ async def _listen(broadcast: Broadcast, wanted: Wanted, happened: asyncio.Event)
         # With too many listeners, or when the server stops, it ends: the page asks again later.
         with suppress(TooManyListeners):
             async with aclosing(broadcast.listen(wanted, None, beat=BEAT_SECONDS)) as events:
+                await anext(events)  # a beat: from now on
+                happened.set()
                 async for one in events:
                     if not isinstance(one, Beat):
                         happened.set()

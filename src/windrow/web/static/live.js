@@ -11,13 +11,12 @@ const PAUSE = 1000;
 const RETRY = 3000;
 let asked = false;
 let due = false;
-let askedAt = 0; // by the page's own clock: it was true when it was loaded
+let hasAsked = false; // since it was loaded
 
 async function refresh() {
   if (document.hidden) return; // it is asked for when it is seen again
   if (asked) { due = true; return; }
-  asked = true;
-  askedAt = performance.now();
+  asked = hasAsked = true;
   try {
     const answer = await fetch(location.href, { headers: { "X-Live": "1" }, redirect: "manual" });
     ended.hidden = answer.type !== "opaqueredirect"; // to the page to log in
@@ -38,9 +37,7 @@ function put(page) {
 }
 
 const heard = {
-  // What happened in between was told to nobody.
-  open() { if (!away.hidden || performance.now() - askedAt > PAUSE) refresh(); },
-  change: refresh,
+  change: refresh, // the server says so when it begins to listen, too
   error: refresh, // whose answer says why
 };
 
@@ -78,6 +75,8 @@ if (parts().length) {
     follow(seen.signal);
     refresh();
   });
+  // Where another window listens already, nothing is said at the beginning.
+  setTimeout(() => { if (!hasAsked) refresh(); }, PAUSE);
   setInterval(refresh, 10000);
 }
 
