@@ -50,7 +50,7 @@ from windrow.services.indexing import (
     socket_path,
 )
 from windrow.services.searching import ask_owner
-from windrow.services.working import open_own_handlers
+from windrow.services.working import look_for_cycles_seldom, open_own_handlers
 from windrow.settings import Settings
 
 COLLECTION: Final = "bench"
@@ -85,6 +85,7 @@ def main() -> None:
 def run(
     files: int, chunks: int, rounds: int = 1, names: Sequence[str] = tuple(HOMES)
 ) -> list[Measured]:
+    look_for_cycles_seldom()  # as `windrow worker` does, whose place this process takes
     measured = [_describe(name, files) for name in names if files]
     alone = _describe(ALONE, chunks)
     for _ in range(rounds):

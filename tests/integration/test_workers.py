@@ -18,6 +18,7 @@ from windrow import Job, Lease, NewJob, Queue
 from windrow.errors import LeaseLost
 from windrow.queue.job import JobState
 from windrow.queue.store import Store, open_store
+from windrow.services.working import CYCLE_THRESHOLDS
 from windrow.worker.leader import RENEW_SECONDS, TERM_SECONDS
 from windrow.worker.worker import DEFAULT_RESCUE
 
@@ -214,3 +215,12 @@ async def _others(queue: Queue, before: set[str]) -> bool:
 async def _finish_late(queue: Queue, job: Job) -> None:
     """As the dead worker would have ended it, with the token it had."""
     await Lease(queue.store, [job], queue.size_limits).complete(job, "too late")
+
+
+async def test_worker_looks_for_cyclic_garbage_seldom(
+    queue: Queue, start_worker: StartWorker
+) -> None:
+    """Jobs on their way would be gone over again and again."""
+    job = await queue.enqueue("collector")
+    assert start_worker("--until-idle").wait(PATIENCE) == 0
+    assert (await queue.get(job.id)).result == list(CYCLE_THRESHOLDS)

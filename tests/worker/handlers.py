@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import time
@@ -107,3 +108,9 @@ def _count(path: str) -> int:
     with Path(path).open("a") as file:
         file.write("x")
     return 1
+
+
+@handler("collector")
+async def collector(job: Job) -> list[int]:
+    """After how many new objects this process looks for cycles among them, and so on."""
+    return list(gc.get_threshold())
