@@ -24,6 +24,8 @@ from windrow.queue.statements import Statement
 from windrow.queue.transactions import Executor
 
 RESCAN_SECONDS: Final = 1.0
+# How often a busy worker asks which queues have jobs; what it claims with ends, it claims of these.
+QUEUES_SECONDS: Final = 0.05
 MOST_BOUND: Final = 100_000
 # Before every place there can be: nothing has a higher priority, no seq is smaller.
 START: Final = (2**31 - 1, -1)
@@ -48,6 +50,7 @@ class Look:
     is_floored: bool
     began_at: float
     token: str  # of the first lease, or the only one
+    is_remembered: bool = False  # the queues are those of a moment ago
 
     @classmethod
     def at(cls, queues: list[str], places: Sequence[tuple[int, int]], wanted: int) -> Self:
@@ -88,7 +91,8 @@ class Look:
         queue instead of jobs that somebody else got first."""
         if found >= self.wanted:
             return False
-        return self.is_floored or (0 < found < sum(self.shares) and len(self.queues) > 1)
+        was_outrun = 0 < found < sum(self.shares) and len(self.queues) > 1
+        return self.is_floored or self.is_remembered or was_outrun
 
 
 Wanted = tuple[tuple[str, ...] | None, tuple[str, ...] | None]
@@ -153,6 +157,7 @@ class Claimer:
     def __init__(self) -> None:
         self.floors = Floors()
         self._bound: set[str] = set()
+        self._ready: tuple[list[str], float] = ([], 0.0)  # queues that had jobs, and when
 
     def is_bound(self, job_id: str) -> bool:
         """Whether the job is known to be in a group or the root of one, so that its end takes more
@@ -195,19 +200,36 @@ class Claimer:
         wanted: int,
         now: datetime | None,
         is_floored: bool = True,
+        *,
+        is_busy: bool = False,
     ) -> Look | None:
-        """Where to look for `wanted` jobs; None if there is nowhere to look."""
-        queues = await _named_queues(executor, claim)
+        """Where to look for `wanted` jobs; None if there is nowhere to look. `is_busy`: queues that
+        had jobs a moment ago will do."""
+        remembered = self._remembered(claim) if is_busy else None
+        queues = remembered or await self._named_queues(executor, claim)
         if not queues or wanted <= 0:
             return None
         chosen = (claim.kinds, claim.tenants)
         places = [self.floors.place(queue, chosen) if is_floored else START for queue in queues]
-        look = Look.at(queues, places, wanted)
+        look = replace(Look.at(queues, places, wanted), is_remembered=remembered is not None)
         if len(queues) > 1:
             look = await _shared(executor, claim, look, now)
             if not look.queues and look.is_floored:
                 return await self.look(executor, claim, wanted, now, is_floored=False)
         return look if look.queues else None
+
+    def _remembered(self, claim: Claim) -> list[str] | None:
+        queues, at = self._ready
+        is_new = time.monotonic() - at < QUEUES_SECONDS
+        return queues if claim.queues is None and queues and is_new else None
+
+    async def _named_queues(self, executor: Executor, claim: Claim) -> list[str]:
+        if claim.queues is not None:
+            return list(dict.fromkeys(claim.queues))
+        at = time.monotonic()
+        found = [row["queue"] for row in await executor.fetch(sql("list_ready_queues"), {})]
+        self._ready = (found, at)
+        return found
 
     def note(self, rows: Iterable[Row], look: Look, claim: Claim) -> list[Job]:
         """The claimed jobs, best first; floors are moved or dropped by what was found."""
@@ -216,16 +238,11 @@ class Claimer:
             if job.group is not None or job.root_of is not None:
                 self.bind(job.id)
         if len(jobs) < look.wanted:
+            self._ready = ([], 0.0)
             self.floors.drop(look.queues)
         else:
             self.floors.move(jobs, (claim.kinds, claim.tenants), look.began_at)
         return jobs
-
-
-async def _named_queues(executor: Executor, claim: Claim) -> list[str]:
-    if claim.queues is not None:
-        return list(dict.fromkeys(claim.queues))
-    return [row["queue"] for row in await executor.fetch(sql("list_ready_queues"), {})]
 
 
 async def _shared(executor: Executor, claim: Claim, look: Look, now: datetime | None) -> Look:

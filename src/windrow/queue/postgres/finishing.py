@@ -213,7 +213,9 @@ class Finishing(Verbs):
     async def _complete_and_claim(
         self, finishes: Sequence[Finish], values: dict[str, Any], claim: Claim
     ) -> tuple[Sequence[Any], list[Job]]:
-        look = await self._claimer.look(self._database, claim, claim.limit, self.clock.now())
+        look = await self._claimer.look(
+            self._database, claim, claim.limit, self.clock.now(), is_busy=True
+        )
         if look is None:
             return await self._complete(values), []
         try:
