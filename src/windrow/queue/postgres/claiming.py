@@ -6,14 +6,18 @@ queue the place up to which it has claimed, and begins behind it. Jobs may still
 floor (a late commit, a retry by another process), so it is dropped when a claim gets fewer jobs
 than it asked for, about once a second, and whenever this store itself makes jobs of the queue
 ready.
+
+A claim that begins while others are on their way begins behind what they are going to take: a job
+takes at least one place in the line, so so many jobs end at least so many places further on.
+Otherwise it would step over each of the jobs that they have locked.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
@@ -36,6 +40,12 @@ class Floor:
     priority: int
     seq: int
     scanned_at: float  # monotonic time of the last claim that looked everywhere
+    ahead: list[int] = field(default_factory=list)  # where claims that are on their way may end
+
+    @property
+    def next_seq(self) -> int:
+        """The place that the next claim begins behind."""
+        return max([self.seq, *self.ahead])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +96,21 @@ class Look:
         one = {"queue": self.queues[0], "limit": self.shares[0]}
         return sql("claim_queue"), {**self.values(claim), **one, "now": now}
 
+    def is_from_start(self, queue: str) -> bool:
+        return self.floor_seqs[self.queues.index(queue)] == START[1]
+
+    def ends(self) -> Iterator[tuple[str, int]]:
+        """For each queue that has a floor, the first place at which what is taken of it can end."""
+        for queue, share, seq in zip(self.queues, self.shares, self.floor_seqs, strict=True):
+            if seq != START[1]:
+                yield queue, seq + share
+
+    def was_outdone(self, jobs: Sequence[Job]) -> bool:
+        """Whether jobs of a higher priority than the floor's were found: then less was taken of the
+        floor's own than could be foreseen."""
+        priorities = dict(zip(self.queues, self.floor_priorities, strict=True))
+        return any(job.priority > priorities[job.queue] for job in jobs)
+
     def may_have_more(self, found: int) -> bool:
         """Whether another look could find what is still wanted: before the floor, or in another
         queue instead of jobs that somebody else got first."""
@@ -117,7 +142,23 @@ class Floors:
         if time.monotonic() - floor.scanned_at > RESCAN_SECONDS:
             del self._floors[queue][wanted]
             return START
-        return floor.priority, floor.seq
+        return floor.priority, floor.next_seq
+
+    def begin(self, look: Look, wanted: Wanted) -> None:
+        """A claim is on its way."""
+        for queue, place in look.ends():
+            if floor := self._floors.get(queue, {}).get(wanted):
+                floor.ahead.append(place)
+
+    def end(self, look: Look, wanted: Wanted) -> bool:
+        """It has come back; whether another one began behind it."""
+        is_passed = False
+        for queue, place in look.ends():
+            floor = self._floors.get(queue, {}).get(wanted)
+            if floor and place in floor.ahead:
+                floor.ahead.remove(place)
+                is_passed |= floor.next_seq >= place
+        return is_passed
 
     def drop(self, queues: Iterable[str]) -> None:
         for queue in queues:
@@ -132,21 +173,24 @@ class Floors:
         hiding = [
             wanted
             for wanted, floor in floors.items()
-            if floor.priority == priority and seq <= floor.seq
+            if floor.priority == priority and seq <= floor.next_seq
         ]
         for wanted in hiding:
             del floors[wanted]
 
-    def move(self, jobs: Sequence[Job], wanted: Wanted, scanned_at: float) -> None:
-        """Raise the floors to the last job claimed of each queue; jobs are best first."""
+    def move(self, jobs: Sequence[Job], wanted: Wanted, look: Look) -> None:
+        """Raise the floors to the last job claimed of each queue; jobs are best first. One that was
+        dropped since the claim began is only found again by a look from the start."""
         last = {job.queue: job for job in jobs}
         for queue, job in last.items():
             floors = self._floors.setdefault(queue, {})
             floor = floors.get(wanted)
             if floor is None:
-                floors[wanted] = Floor(job.priority, job.seq, scanned_at)
+                if look.is_from_start(queue):
+                    floors[wanted] = Floor(job.priority, job.seq, look.began_at)
             elif job.priority < floor.priority:
                 floor.priority, floor.seq = job.priority, job.seq
+                floor.ahead.clear()  # places in another line
             elif job.priority == floor.priority:
                 floor.seq = max(floor.seq, job.seq)
 
@@ -216,7 +260,10 @@ class Claimer:
             look = await _shared(executor, claim, look, now)
             if not look.queues and look.is_floored:
                 return await self.look(executor, claim, wanted, now, is_floored=False)
-        return look if look.queues else None
+        if not look.queues:
+            return None
+        self.floors.begin(look, chosen)
+        return look
 
     def _remembered(self, claim: Claim) -> list[str] | None:
         queues, at = self._ready
@@ -237,11 +284,15 @@ class Claimer:
         for job in jobs:
             if job.group is not None or job.root_of is not None:
                 self.bind(job.id)
+        chosen = (claim.kinds, claim.tenants)
+        # Between the last one taken and the place where the other began, some may be left.
+        leaves_gap = self.floors.end(look, chosen) and look.was_outdone(jobs)
         if len(jobs) < look.wanted:
             self._ready = ([], 0.0)
+        if len(jobs) < look.wanted or leaves_gap:
             self.floors.drop(look.queues)
         else:
-            self.floors.move(jobs, (claim.kinds, claim.tenants), look.began_at)
+            self.floors.move(jobs, chosen, look)
         return jobs
 
 
