@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ from windrow.queue.checks import SizeLimits
 from windrow.queue.job import JobState
 from windrow.queue.records import Claim, Finish, Finished
 from windrow.queue.store import Store
-from windrow.worker import completer
-from windrow.worker.completer import MOST_AT_ONCE, WORTH_WAITING
+from windrow.worker import completer, pace
+from windrow.worker.completer import HELPERS, MOST_AT_ONCE
 from windrow.worker.observers import Observer, Observers
 from windrow.worker.pace import Pace
 from windrow.worker.runs import Run, Runs
@@ -151,31 +152,37 @@ async def test_limits_hold_while_a_worker_runs(queue: Queue) -> None:
 
 
 class Slow(Spy):
-    """Its first large end does not return before another one has been asked for."""
+    """Its first large end does not return before as many others have been asked for as can be."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.has_held = False
         self.is_holding = False
-        self.second = asyncio.Event()
+        self.others = asyncio.Semaphore(0)
+        self.over = asyncio.Event()
+        self.all_came = False
 
     async def finish_jobs(
         self, finishes: Sequence[Finish], *, claim: Claim | None = None, tx: Any = None
     ) -> Finished:
         if self.is_holding:
-            self.second.set()
+            self.others.release()
+            await self.over.wait()
         elif len(finishes) >= 100 and not self.has_held:
             self.has_held = self.is_holding = True
             try:
                 async with asyncio.timeout(10):
-                    await self.second.wait()
+                    for _ in range(HELPERS):
+                        await self.others.acquire()
+                self.all_came = True
             finally:
                 self.is_holding = False
+                self.over.set()
         return await super().finish_jobs(finishes, claim=claim, tx=tx)
 
 
 async def test_many_ends_are_written_while_others_are_on_their_way(store: Store) -> None:
-    """The database is at work on one batch while the worker prepares the next."""
+    """The database is at work on some batches while the worker takes apart what another brought."""
     slow = Slow(store)
     queue = Queue(slow)
 
@@ -183,12 +190,31 @@ async def test_many_ends_are_written_while_others_are_on_their_way(store: Store)
     async def work(job: Job) -> None:
         pass
 
-    await queue.enqueue_many([NewJob("work") for _ in range(1200)])
+    await queue.enqueue_many([NewJob("work") for _ in range(3000)])
     # More than one batch of ends can be under way at once.
-    await Worker(queue, [work], concurrency=MOST_AT_ONCE + WORTH_WAITING).run(until_idle=True)
+    await Worker(queue, [work], concurrency=(HELPERS + 1) * MOST_AT_ONCE).run(until_idle=True)
 
-    assert slow.second.is_set()
-    assert (await queue.counts())[JobState.COMPLETED] == 1200
+    assert slow.all_came
+    assert (await queue.counts())[JobState.COMPLETED] == 3000
+
+
+def test_worker_that_has_just_begun_claims_ahead_by_what_it_has_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(pace, "time", SimpleNamespace(monotonic=lambda: now))
+    begun = pace.Pace()
+    assert begun.ahead() == 0
+    for _ in range(40):
+        begun.count()
+    now += 0.001
+    assert begun.ahead() == pytest.approx(
+        200, abs=1
+    )  # as if these had taken 20 ms: a few in no time say little
+    now += 0.049
+    assert begun.ahead() == pytest.approx(80, abs=1)
+    now += 0.05
+    assert begun.ahead() == pytest.approx(40, abs=1)
 
 
 async def test_worker_is_not_idle_because_of_a_claim_from_before_the_last_end(

@@ -38,6 +38,9 @@ MOST_AT_ONCE: Final = 500
 LINGER_SECONDS: Final = 0.005
 WORTH_WAITING: Final = 300
 NOTHING_SECONDS: Final = 60.0  # `add` wakes us
+# Who writes batches beside the completer when many come: while the database is at work on two, this
+# process takes apart what the third has brought.
+HELPERS: Final = 2
 TROUBLE_SECONDS: Final = 0.1  # before the end of a transaction that failed is tried in another way
 
 
@@ -53,7 +56,7 @@ class Completer(Service):
         self._leaving = 0  # runs whose ends are being written
         self._tasks: set[asyncio.Task[None]] = set()  # ends that are written by themselves
         self.claimer: Claimer | None = None  # who claims with us, once there is one
-        self.helper = Helper(self)
+        self.helpers = [Helper(self) for _ in range(HELPERS)]
 
     def add(self, run: Run, outcome: Outcome | None) -> None:
         """An outcome to be written; None: the job is not ours any more."""
@@ -65,7 +68,8 @@ class Completer(Service):
             self._pending.append((run, outcome))
             self.wake()
             if self.has_many:
-                self.helper.wake()
+                for helper in self.helpers:
+                    helper.wake()
 
     @property
     def has_many(self) -> bool:
@@ -84,7 +88,14 @@ class Completer(Service):
             return NOTHING_SECONDS
         await self._linger()
         await self.write_batch()
+        await self.write_many()
         return 0.0 if self._pending else NOTHING_SECONDS
+
+    async def write_many(self) -> None:
+        """Write as long as many have come; each batch before the handlers of jobs that came with
+        the last one have their turn, so that the database does not wait for them."""
+        while self.has_many:
+            await self.write_batch()
 
     async def write_batch(self) -> None:
         """Write what has come so far, or as much of it as one transaction should have."""
@@ -260,18 +271,15 @@ class Completer(Service):
 
 
 class Helper(Service):
-    """Writes a batch while the completer waits for another: the database is at work on one while
-    this process takes apart what the other has brought. When little comes, it sleeps."""
+    """Writes batches while the completer waits for others. When little comes, it sleeps."""
 
     def __init__(self, completer: Completer) -> None:
         super().__init__()
         self._completer = completer
 
     async def run_once(self) -> float:
-        if not self._completer.has_many:
-            return NOTHING_SECONDS
-        await self._completer.write_batch()
-        return 0.0
+        await self._completer.write_many()
+        return NOTHING_SECONDS
 
 
 @dataclass(slots=True)

@@ -8,6 +8,8 @@ from typing import Final
 # Jobs that will be started within so many seconds, going by those of late, may be claimed ahead.
 AHEAD_SECONDS: Final = 0.1
 MOST_AHEAD: Final = 2000
+# A worker that has just begun goes by less than that, but not by a few jobs in no time.
+FIRST_SECONDS: Final = 0.02
 
 
 class Pace:
@@ -28,4 +30,7 @@ class Pace:
         if passed >= AHEAD_SECONDS:
             self._rate = self._count / passed
             self._since, self._count = now, 0
-        return min(MOST_AHEAD, int(self._rate * AHEAD_SECONDS))
+            rate = self._rate
+        else:
+            rate = max(self._rate, self._count / max(passed, FIRST_SECONDS))
+        return min(MOST_AHEAD, int(rate * AHEAD_SECONDS))

@@ -154,7 +154,7 @@ class Worker:
         self._services: list[Service] = [
             claimer,
             self._completer,
-            self._completer.helper,
+            *self._completer.helpers,
             heartbeat,
             self._presence,
         ]
