@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from windrow.queue.sqlite.connection import Verb
+from windrow.queue.sqlite.connection import Verb, begin
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Call:
 def commit(connection: sqlite3.Connection, calls: Sequence[Call]) -> None:
     """Run calls in a transaction; each has its result or its error then."""
     try:
-        connection.execute("BEGIN IMMEDIATE")
+        begin(connection)
         groups = list(_neighbours(calls))
         for neighbours in groups:
             if len(calls) == 1:
@@ -125,7 +125,7 @@ def _run_together(
             raise
         if is_all:
             connection.execute("ROLLBACK")
-            connection.execute("BEGIN IMMEDIATE")
+            begin(connection)
         else:
             connection.execute("ROLLBACK TO together")
             connection.execute("RELEASE together")

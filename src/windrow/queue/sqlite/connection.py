@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from windrow.errors import ConfigError
+from windrow.queue.sqlite.failures import is_busy
 from windrow.queue.sqlite.location import Location
 
 T = TypeVar("T")
@@ -14,6 +16,9 @@ Verb = Callable[[sqlite3.Connection], T]
 
 OLDEST_SQLITE: Final = (3, 35, 0)  # RETURNING
 BUSY_SECONDS: Final = 30
+# SQLite itself asks again after pauses of up to 0.1 s, and a process that writes all the time would
+# nearly always begin its next transaction before somebody who sleeps for so long.
+BUSY_PAUSE: Final = 0.0005
 CACHED_STATEMENTS: Final = 512
 CACHE_KIB: Final = 64 * 1024
 # SQLite's default, said aloud: between 500 and 4000 pages a drain cost the same within the noise
@@ -47,3 +52,31 @@ def connect(location: Location) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def connect_to_write(location: Location) -> sqlite3.Connection:
+    """The same for `begin`, which waits for others in SQLite's place. Without a log, as on some
+    network file systems, a commit waits for readers too: there SQLite waits as it always does."""
+    connection = connect(location)
+    try:
+        [(mode,)] = connection.execute("PRAGMA journal_mode")
+        if mode == "wal":
+            connection.execute("PRAGMA busy_timeout = 0")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Begin to write; while another process does, ask again, so often that it is our turn soon."""
+    give_up_at = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() >= give_up_at:
+                raise
+            time.sleep(BUSY_PAUSE)
+        else:
+            return

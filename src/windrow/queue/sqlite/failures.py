@@ -19,8 +19,7 @@ _PRIMARY = 0xFF
 
 def translate(error: sqlite3.Error, path: str) -> QueueError:
     """The error to raise instead, `from` the original."""
-    code = (getattr(error, "sqlite_errorcode", None) or 0) & _PRIMARY
-    match code:
+    match _code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreConflict(f"{path} is locked by another writer: {error}")
         case sqlite3.SQLITE_FULL:
@@ -37,3 +36,12 @@ def translate(error: sqlite3.Error, path: str) -> QueueError:
             return StoreError(f"{path} is damaged: {error}")
         case _:
             return StoreError(f"{path}: {error}")
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection is in the way."""
+    return _code(error) == sqlite3.SQLITE_BUSY
+
+
+def _code(error: sqlite3.Error) -> int:
+    return (getattr(error, "sqlite_errorcode", None) or 0) & _PRIMARY

@@ -27,7 +27,7 @@ from windrow.queue.sqlite.committing import (
     commit,
     follow_up,
 )
-from windrow.queue.sqlite.connection import Verb, connect
+from windrow.queue.sqlite.connection import Verb, connect_to_write
 from windrow.queue.sqlite.crew import Crew
 from windrow.queue.sqlite.location import Location
 
@@ -65,7 +65,7 @@ class Writer:
 
     @classmethod
     async def open(cls, location: Location) -> Writer:
-        return cls(await asyncio.to_thread(connect, location))
+        return cls(await asyncio.to_thread(connect_to_write, location))
 
     async def run(self, verb: Verb[T], after: After | None = None) -> T:
         """Run a verb in a transaction; returns when it is committed. `after` is called then, by
