@@ -27,6 +27,7 @@ MOST_CALLS: Final = 500  # in one transaction
 # Callers who were answered together mostly come back together, a little apart. A commit waits so
 # long for the next of them: it is dearer than that, and one that goes without them makes two.
 GATHER_SECONDS: Final = 0.0002
+MOST_GATHER_SECONDS: Final = 0.001  # for all of them, without another having come
 
 
 @dataclass(slots=True, eq=False)

@@ -15,6 +15,7 @@ from windrow.errors import StoreUnavailable
 from windrow.queue.sqlite.committing import (
     GATHER_SECONDS,
     MOST_CALLS,
+    MOST_GATHER_SECONDS,
     Call,
     commit,
     follow_up,
@@ -83,7 +84,8 @@ class Crew:
             raise RuntimeError("a call without a waiter cannot be waited for")
         while role is Role.FIRST:
             count = len(self._waiting)
-            if waiter.acquire(timeout=GATHER_SECONDS):
+            missing = max(1, self._expected - count)
+            if waiter.acquire(timeout=min(missing * GATHER_SECONDS, MOST_GATHER_SECONDS)):
                 return self._role_when_woken(call)
             with self._guard:
                 role = self._role_of(call)

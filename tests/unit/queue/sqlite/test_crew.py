@@ -238,13 +238,15 @@ async def test_loops_and_threads_write_through_one_writer(tmp_path: Path) -> Non
 def test_the_first_goes_on_counting_when_another_leaves(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windrow.queue.sqlite.crew.GATHER_SECONDS", 0.5)
+    monkeypatch.setattr("windrow.queue.sqlite.crew.GATHER_SECONDS", 3600)
+    monkeypatch.setattr("windrow.queue.sqlite.crew.MOST_GATHER_SECONDS", 3600)
     desk.crew._expected = THREADS
     asked = desk.ask(write("a"))
     desk.wait_for(1)
     other = Call(write("b"))
     with desk.crew._guard:
         desk.crew._waiting.append(other)
+    monkeypatch.undo()  # so that what it counts from now on is soon over
     desk.crew._leave(other)
 
     assert asked.result(SECONDS) == "a"
