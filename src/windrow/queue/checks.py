@@ -86,16 +86,23 @@ def to_row(job: NewJob, limits: SizeLimits, new: str | None = None) -> JobRow:
 _options_of: Final = attrgetter(*(name for name in NewJob.__struct_fields__ if name != "payload"))
 
 
+# Where numbers may stand, of which some are equal and not the same: 1, 1.0 and True.
+_NUMBERS: Final = (
+    *("priority", "delay", "max_attempts", "max_crashes", "lease", "retention", "max_hold"),
+)
+
+
 def to_rows(jobs: Iterable[NewJob], limits: SizeLimits) -> list[JobRow]:
     """The same for many. One that differs from the one before only in its payload takes over what
-    was checked: that is most of the work. Types count as well: 1, 1.0 and True are equal."""
+    was checked: that is most of the work."""
     given = list(jobs)
     rows: list[JobRow] = []
-    former: Any = None
+    former: NewJob | None = None  # without its payload
+    numbers: list[str] = []  # that it gives
     types: list[type] = []
     for job, job_id in zip(given, new_ids(len(given)), strict=True):
-        options = _options_of(job)
-        is_alike = options == former and [*map(type, options)] == types
+        bare = msgspec.structs.replace(job, payload=None)
+        is_alike = bare == former and [type(getattr(job, name)) for name in numbers] == types
         if is_alike and job.id is None and not job.headers:
             payload = encode_payload(job.payload, limits)
             row = msgspec.structs.replace(
@@ -106,7 +113,9 @@ def to_rows(jobs: Iterable[NewJob], limits: SizeLimits) -> list[JobRow]:
             )
         else:
             row = to_row(job, limits, job_id)
-            former, types = options, [*map(type, options)]
+            former = bare
+            numbers = [name for name in _NUMBERS if getattr(job, name) is not None]
+            types = [type(getattr(job, name)) for name in numbers]
         rows.append(row)
     return rows
 
@@ -131,21 +140,20 @@ def to_similar_row(job: NewJob, limits: SizeLimits) -> JobRow:
     differs only in its payload."""
     options = _options_of(job)
     types = tuple(map(type, options))
-    if job.id is not None or job.headers or not _CONSTANT.issuperset(types):
-        return to_row(job, limits)
-    last = _checked.get(job.kind)
-    is_alike = last is not None and last.options == options and last.types == types
-    if last is None or not is_alike or last.kind is not usual(job.kind):
-        row = to_row(job, limits)
+    last = _checked.get(job.kind) if type(job.kind) is str else None
+    is_alike = last is not None and last.types == types and last.options == options
+    if last is not None and is_alike and last.kind is usual(job.kind):
+        payload = encode_payload(job.payload, limits)
+        return msgspec.structs.replace(
+            last.row, id=new_id(), payload=msgspec.Raw(payload.json), is_cleaned=payload.is_cleaned
+        )
+    row = to_row(job, limits)
+    if job.id is None and not job.headers and _CONSTANT.issuperset(types):
         if len(_checked) >= _MOST_CHECKED:
             _checked.clear()
         bare = msgspec.structs.replace(row, payload=msgspec.Raw(b"null"))
         _checked[job.kind] = _Checked(options, types, usual(job.kind), bare)
-        return row
-    payload = encode_payload(job.payload, limits)
-    return msgspec.structs.replace(
-        last.row, id=new_id(), payload=msgspec.Raw(payload.json), is_cleaned=payload.is_cleaned
-    )
+    return row
 
 
 def _given(value: Any, usual: Any) -> Any:

@@ -72,8 +72,19 @@ def _cleaned(value: Any) -> Any:
 
 
 def _refuse_nan(value: Any, what: str) -> None:
-    for path in _nan_paths(msgspec.to_builtins(value), what):
-        raise InvalidJob(f"{path} is not a finite number, which JSON cannot hold")
+    plain = msgspec.to_builtins(value)
+    if _has_nan(plain):
+        for path in _nan_paths(plain, what):
+            raise InvalidJob(f"{path} is not a finite number, which JSON cannot hold")
+
+
+def _has_nan(value: Any) -> bool:
+    """Whether there is one at all: to spell out where each value stands takes much longer."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(map(_has_nan, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_nan, value))
 
 
 def _nan_paths(value: Any, path: str) -> Iterator[str]:

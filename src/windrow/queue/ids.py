@@ -24,19 +24,24 @@ _VARIANT: Final = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 _lock = threading.Lock()
 _last_tick = 0
+_spelled = (-1, "")  # the milliseconds of the last id, which the next mostly has too
 _endings: list[str] = []  # random ones, the part behind the third dash
 
 
 def new_id() -> str:
     """A time-ordered UUID; within one process each is greater than the one before."""
-    global _last_tick
+    global _last_tick, _spelled
     with _lock:
         _last_tick = tick = _next_tick()
         if not _endings:
             _endings.extend(_make_endings(_POOL))
         ending = _endings.pop()
-    milliseconds = f"{tick >> 12:012x}"
-    return f"{milliseconds[:8]}-{milliseconds[8:]}-7{tick & 4095:03x}-{ending}"
+    milliseconds, spelled = _spelled
+    if milliseconds != tick >> 12:
+        milliseconds = tick >> 12
+        spelled = _spell(milliseconds)
+        _spelled = milliseconds, spelled
+    return f"{spelled}{tick & 4095:03x}-{ending}"
 
 
 def new_ids(count: int) -> list[str]:
@@ -50,10 +55,15 @@ def new_ids(count: int) -> list[str]:
     for tick, ending in enumerate(_make_endings(count), first):
         milliseconds, fraction = divmod(tick, 4096)
         if milliseconds != before:  # mostly they are those of the id before
-            spelled, before = f"{milliseconds:012x}", milliseconds
-            spelled = f"{spelled[:8]}-{spelled[8:]}-7"
+            spelled, before = _spell(milliseconds), milliseconds
         ids.append(f"{spelled}{fraction:03x}-{ending}")
     return ids
+
+
+def _spell(milliseconds: int) -> str:
+    """The beginning of an id, up to the digits below a millisecond."""
+    digits = f"{milliseconds:012x}"
+    return f"{digits[:8]}-{digits[8:]}-7"
 
 
 def made_at(id: str) -> datetime:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from operator import attrgetter
 from typing import Final, Literal
 
 import msgspec
@@ -54,12 +53,6 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     may_exist: bool = False  # the id was given by the caller, or this insert is a repetition
 
 
-# What rows that are inserted together by one short statement may not differ in.
-_shared_of: Final = attrgetter(
-    *(name for name in JobRow.__struct_fields__ if name not in ("id", "payload", "on_conflict"))
-)
-
-
 def are_plain(rows: Sequence[JobRow]) -> bool:
     """Whether no row can collide or has to be counted to a group."""
     return not any(row.unique is not None or row.group is not None or row.may_exist for row in rows)
@@ -67,7 +60,12 @@ def are_plain(rows: Sequence[JobRow]) -> bool:
 
 def are_alike(rows: Sequence[JobRow]) -> bool:
     """Whether rows differ in their ids and payloads only, as those of one call mostly do."""
-    return all(map(_shared_of(rows[0]).__eq__, map(_shared_of, rows)))
+    first = rows[0]
+    id, payload, on_conflict = first.id, first.payload, first.on_conflict
+    replace = msgspec.structs.replace
+    return all(
+        replace(row, id=id, payload=payload, on_conflict=on_conflict) == first for row in rows
+    )
 
 
 def read_row(text: str | bytes) -> JobRow:
