@@ -8,12 +8,14 @@ suite on each: `edge` (embedded, one process), `qdrant` (a server), `pgvector` (
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 import msgspec
+
+from windrow.queue.ids import named_id
+from windrow.queue.ids import uuid_text as uuid_text
 
 Mode = Literal["hybrid", "semantic", "keyword", "exact"]
 MODES: Final[tuple[str, ...]] = get_args(Mode)
@@ -150,16 +152,7 @@ class Index(Protocol):
 
 
 def point_id(content: str, ordinal: int) -> str:
-    """UUIDv5 of the two, made here: every chunk needs one, and `uuid` takes three times as long."""
-    name = bytes.fromhex(content.replace("-", "")) + str(ordinal).encode()
-    digest = bytearray(hashlib.sha1(name, usedforsecurity=False).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    return uuid_text(digest.hex())
-
-
-def uuid_text(digits: str) -> str:
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return named_id(content, str(ordinal))
 
 
 def floats(vector: Sequence[float]) -> list[float]:

@@ -6,13 +6,13 @@ A document names the content that is searchable now, and the one that will be on
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
 from windrow.queue.codec import encode
+from windrow.queue.ids import named_id
 
 SourceKind = Literal[
     "site", "page", "folder", "file", "note", "project", "library", "upload", "call", "video"
@@ -214,7 +214,7 @@ class Place:
 
 def content_id(document_id: str, content_hash: str) -> str:
     """The id of what a document says: the same for the same words, so a retry doubles nothing."""
-    return str(uuid.uuid5(uuid.UUID(document_id), content_hash))
+    return named_id(document_id, content_hash)
 
 
 def put_steps(documents: Sequence[DocumentRow], contents: Sequence[ContentRow]) -> Steps:

@@ -4,7 +4,7 @@ import os
 import threading
 import uuid
 
-from windrow.queue.ids import are_plain_ids, is_id, new_id, new_ids, owner_id
+from windrow.queue.ids import are_plain_ids, is_id, named_id, new_id, new_ids, owner_id
 
 
 def test_ids_are_version_7_and_sort_in_the_order_they_were_made() -> None:
@@ -36,6 +36,12 @@ def test_a_forked_child_does_not_share_its_parents_random_bits() -> None:
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(read, 100).decode() != new_id()[-17:]
+
+
+def test_ids_by_name_are_those_of_the_standard() -> None:
+    for within in (new_id(), new_id().upper(), new_id().replace("-", "")):
+        for name in ("", "7", "équipe"):
+            assert named_id(within, name) == str(uuid.uuid5(uuid.UUID(within), name))
 
 
 def test_n9_owner_ids_are_kept_if_uuids_and_hashed_otherwise() -> None:
