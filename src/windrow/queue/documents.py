@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
+import msgspec
+
 from windrow.queue.codec import encode
 from windrow.queue.ids import named_id
 
@@ -116,6 +118,23 @@ class DocumentInfo(DocumentRow):
         if self.pending is None:
             return self.content is not None and self.content == content
         return self.pending == content and self.skipped is not None
+
+
+# A struct, where others are dataclasses, and no more than a search needs: each one makes ten.
+class NamedDocument(msgspec.Struct, frozen=True):
+    """A document as a search shows it, by the content that it names now."""
+
+    id: str
+    tenant: str | None
+    collection: str
+    source: str
+    uri: str
+    branch: str
+    title: str
+    language: str
+    tags: tuple[str, ...]
+    content: str
+    dated_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

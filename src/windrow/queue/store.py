@@ -59,6 +59,7 @@ from windrow.queue.documents import (
     DocumentRow,
     Dropped,
     Move,
+    NamedDocument,
     Pending,
     Place,
     Refused,
@@ -642,7 +643,7 @@ class DocumentStore(Protocol):
 
     async def find_named(
         self, contents: Sequence[str], tenant: str | None = None
-    ) -> list[DocumentInfo]:
+    ) -> list[NamedDocument]:
         """Those that name one of these contents as what is searchable now."""
         ...
 

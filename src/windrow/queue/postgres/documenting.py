@@ -16,6 +16,7 @@ from windrow.queue.documents import (
     DocumentRow,
     Dropped,
     Move,
+    NamedDocument,
     Pending,
     Place,
     Refused,
@@ -149,8 +150,9 @@ class Documenting(Verbs):
 
     async def find_named(
         self, contents: Sequence[str], tenant: str | None = None
-    ) -> list[DocumentInfo]:
-        return await self._documents("find_named", ids=uuids(contents), tenant=tenant)
+    ) -> list[NamedDocument]:
+        found = await self._run("find_named", ids=uuids(contents), tenant=tenant)
+        return [NamedDocument(**_fields(row)) for row in found]
 
     async def find_naming(self, contents: Sequence[str]) -> list[DocumentInfo]:
         return await self._documents("find_naming", ids=uuids(contents))

@@ -16,6 +16,7 @@ from windrow.queue.documents import (
     DocumentRow,
     Dropped,
     Move,
+    NamedDocument,
     Pending,
     Place,
     Refused,
@@ -44,7 +45,7 @@ class DocumentVerbs(ABC):
     async def _write(self, verb: Callable[[Work], T]) -> T: ...
 
     @abstractmethod
-    async def _read(self, verb: Callable[[Work], T]) -> T: ...
+    async def _read(self, verb: Callable[[Work], T], *, is_short: bool = False) -> T: ...
 
     async def ensure_collection(
         self, tenant: str | None, name: str, embedder: str, dimension: int
@@ -56,7 +57,9 @@ class DocumentVerbs(ABC):
     async def list_collections(
         self, tenant: str | None = None, name: str | None = None
     ) -> list[Collection]:
-        return await self._read(lambda work: documenting.list_collections(work, tenant, name))
+        return await self._read(
+            lambda work: documenting.list_collections(work, tenant, name), is_short=True
+        )
 
     async def begin_generation(
         self, tenant: str | None, name: str, embedder: str, dimension: int
@@ -121,8 +124,10 @@ class DocumentVerbs(ABC):
 
     async def find_named(
         self, contents: Sequence[str], tenant: str | None = None
-    ) -> list[DocumentInfo]:
-        return await self._read(lambda work: documenting.find_named(work, contents, tenant))
+    ) -> list[NamedDocument]:
+        return await self._read(
+            lambda work: documenting.find_named(work, contents, tenant), is_short=True
+        )
 
     async def find_naming(self, contents: Sequence[str]) -> list[DocumentInfo]:
         return await self._read(lambda work: documenting.find_naming(work, contents))

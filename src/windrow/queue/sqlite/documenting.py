@@ -15,6 +15,7 @@ from windrow.queue.documents import (
     DocumentInfo,
     Dropped,
     Move,
+    NamedDocument,
     Pending,
     Place,
     Source,
@@ -120,8 +121,9 @@ def get_documents(work: Work, ids: Sequence[str]) -> list[DocumentInfo]:
     return _documents(work, "get_documents", {"ids": to_json(list(ids))})
 
 
-def find_named(work: Work, contents: Sequence[str], tenant: str | None) -> list[DocumentInfo]:
-    return _documents(work, "find_named", {"ids": to_json(list(contents)), "tenant": tenant})
+def find_named(work: Work, contents: Sequence[str], tenant: str | None) -> list[NamedDocument]:
+    values = {"ids": to_json(list(contents)), "tenant": tenant}
+    return [_named(row) for row in work.named_rows(statement("find_named"), values)]
 
 
 def find_naming(work: Work, contents: Sequence[str]) -> list[DocumentInfo]:
@@ -242,8 +244,24 @@ def _documents(work: Work, name: str, values: dict[str, Any]) -> list[DocumentIn
     return [_document(row) for row in work.named_rows(statement(name), values)]
 
 
+def _named(row: Any) -> NamedDocument:
+    return NamedDocument(
+        id=row["id"],
+        tenant=row["tenant"] or None,
+        collection=row["collection"],
+        source=row["source"],
+        uri=row["uri"],
+        branch=row["branch"],
+        title=row["title"],
+        language=row["language"],
+        tags=to_tags(row["tags"]),
+        content=row["content"],
+        dated_at=to_optional_time(row["dated_at"]),
+    )
+
+
 def _document(row: Any) -> DocumentInfo:
-    """By its columns' names one by one, as every search and every file needs some of these."""
+    """By its columns' names one by one, as every file needs some of these."""
     return DocumentInfo(
         id=row["id"],
         tenant=row["tenant"] or None,

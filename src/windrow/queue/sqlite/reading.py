@@ -2,7 +2,8 @@
 
 Callers wait in their event loop, or, in a thread that has none, read by themselves. One thread
 reads for all, because several that share Python's lock take longer for the same reads. Only while
-one read takes long do others help, so that nobody waits behind it.
+one read takes long do others help, so that nobody waits behind it. What is read in less time than
+it takes to hand it to a thread is read where it is asked for.
 """
 
 from __future__ import annotations
@@ -75,10 +76,11 @@ class Readers:
         self._is_watched = False
         self._free: SimpleQueue[sqlite3.Connection] = SimpleQueue()  # for threads without a loop
 
-    async def run(self, verb: Verb[T]) -> T:
-        """Run a verb on one snapshot of the database, which is not older than this call."""
+    async def run(self, verb: Verb[T], *, is_short: bool = False) -> T:
+        """Run a verb on one snapshot of the database, which is not older than this call.
+        `is_short`: it reads a few rows by an index, and the event loop may wait for it."""
         loop = asyncio._get_running_loop()
-        if loop is None:
+        if loop is None or is_short:
             return self._read_here(verb)
         future: asyncio.Future[T] = loop.create_future()
         self._put(_Read(verb, loop, future))

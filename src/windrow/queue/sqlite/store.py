@@ -177,12 +177,12 @@ class SqliteStore(FarRunVerbs):
         if work.has_events:
             self._watch.belfry.ring_readers()
 
-    async def _read(self, verb: Callable[[Work], T]) -> T:
+    async def _read(self, verb: Callable[[Work], T], *, is_short: bool = False) -> T:
         def run(connection: sqlite3.Connection) -> T:
             return verb(Work(connection, time_now(self.clock)))
 
         try:
-            return await self._readers.run(run)
+            return await self._readers.run(run, is_short=is_short)
         except sqlite3.Error as error:
             raise translate(error, self._location.path) from error
 
