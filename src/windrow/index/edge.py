@@ -13,6 +13,7 @@ engine never lets go of the interpreter.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -56,6 +57,9 @@ WORDS: Final = "words"
 KEYWORDS: Final = ("content", "collection", "source", "branches", "language", "tags")
 OVERSAMPLING: Final = 3.0  # times as many as are wanted are compared in full; 2 lost 6 in 1,000
 NEVER_KB: Final = 2**40  # a segment of so much would be built anew for a graph that it does not get
+PARTS: Final = min(os.cpu_count() or 1, 4)  # segments of a new space: each is searched by a thread
+MAKING: Final = ".making"  # the folder of a space that is not whole yet
+MOST_PARTS: Final = 8  # with more, the engine makes one of several; it takes long for that
 
 
 class EdgeIndex:
@@ -102,7 +106,8 @@ class EdgeIndex:
     async def spaces(self) -> list[str]:
         if not self.folder.is_dir():
             return []
-        return sorted(one.name for one in self.folder.iterdir() if one.is_dir())
+        there = (one.name for one in self.folder.iterdir() if one.is_dir())
+        return sorted(name for name in there if name != MAKING)
 
     async def drop(self, space: Space) -> None:
         async with self._opening:
@@ -154,8 +159,8 @@ class EdgeIndex:
 
     def _create(self, path: Path, space: Space) -> qdrant_edge.EdgeShard:
         edge = self._edge
-        path.mkdir(parents=True, exist_ok=True)
-        shard: qdrant_edge.EdgeShard = edge.EdgeShard.create(str(path), self._config(space))
+        self._make_parts(path, space)
+        shard: qdrant_edge.EdgeShard = edge.EdgeShard.load(str(path), self._config(space))
         make = edge.UpdateOperation.create_field_index
         shard.update(make("tenant", edge.KeywordIndexParams(is_tenant=True)))
         shard.update(make("uri", edge.KeywordIndexParams(prefix=True)))
@@ -163,6 +168,22 @@ class EdgeIndex:
         for name in KEYWORDS:
             shard.update(make(name, edge.PayloadSchemaType.Keyword))
         return shard
+
+    def _make_parts(self, path: Path, space: Space) -> None:
+        """Have an empty space with several segments. The engine makes one, but fills the smallest
+        of those there are, and searches all of them at once. A space is whole from its first moment
+        on: it is made elsewhere and moved."""
+        making = self.folder / MAKING
+        shutil.rmtree(making, ignore_errors=True)  # of a process that was killed
+        first, *others = (making / str(number) for number in range(PARTS))
+        for one in (first, *others):
+            one.mkdir(parents=True)
+            self._edge.EdgeShard.create(str(one), self._config(space)).close()
+        for one in others:
+            for segment in (one / "segments").iterdir():
+                segment.rename(first / "segments" / segment.name)
+        first.rename(path)
+        shutil.rmtree(making)
 
     def _config(self, space: Space) -> qdrant_edge.EdgeConfig:
         edge = self._edge
@@ -177,7 +198,9 @@ class EdgeIndex:
             quantization_config=edge.TurboQuantQuantizationConfig(
                 bits=edge.TurboQuantBitSize.Bits4, memory=edge.Memory.Pinned
             ),
-            optimizers=edge.EdgeOptimizersConfig(indexing_threshold=NEVER_KB),
+            optimizers=edge.EdgeOptimizersConfig(
+                indexing_threshold=NEVER_KB, default_segment_number=MOST_PARTS
+            ),
         )
 
     def _write(self, shard: qdrant_edge.EdgeShard, points: Sequence[Point]) -> None:
