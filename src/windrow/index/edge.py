@@ -2,7 +2,8 @@
 
 One process at a time may have a space open; the engine refuses a second one. What was written is in
 its log when `write` returns, and survives a killed process. Everything that takes time runs in
-threads.
+threads, but for searches: whoever calls the engine has the interpreter for as long as it takes, so
+a thread would only make two changes of threads of it.
 
 Vectors are compared one by one, in four bits for each number, and the best of them once more in
 full. That finds what a full comparison finds. A graph (HNSW) lost 5 % of the right pages on real
@@ -15,7 +16,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
@@ -91,7 +93,10 @@ class EdgeIndex:
     async def search(self, space: Space, query: Query) -> list[Hit]:
         if query.limit <= 0 or (shard := await self._open_existing(space)) is None:
             return []
-        return await self._run("searched", self._search, shard, query)
+        if query.filter.path is not None:  # then most of it is done here, not by the engine
+            return await self._run("searched", self._search, shard, query)
+        with self._refused("searched"):
+            return self._search(shard, query)
 
     async def count(self, space: Space, filter: Filter | None = None) -> int:
         if (shard := await self._open_existing(space)) is None:
@@ -221,10 +226,16 @@ class EdgeIndex:
         await self._run("changed", shard.update, change)
 
     async def _run(self, what: str, call: Callable[..., T], *given: Any) -> T:
-        """In a thread. The engine raises bare exceptions, for a full disk as for all else: whatever
-        has a name of its own is not the engine's."""
-        try:
+        """In a thread."""
+        with self._refused(what):
             return await asyncio.to_thread(call, *given)
+
+    @contextmanager
+    def _refused(self, what: str) -> Iterator[None]:
+        """The engine raises bare exceptions, for a full disk as for all else: whatever has a name
+        of its own is not the engine's."""
+        try:
+            yield
         except Exception as error:
             if type(error) is not Exception and not isinstance(error, OSError):
                 raise
@@ -264,11 +275,12 @@ class EdgeIndex:
         for start in range(0, len(fused), size):
             some = fused[start : start + size]
             found: list[Any] = shard.retrieve([ids[one.id] for one in some], True, False)
-            kept = {one.id.int: one.payload or {} for one in found}
+            if len(found) < len(some):  # one was removed between the two calls
+                there = {one.id.int for one in found}
+                some = [one for one in some if one.id in there]
             hits += [
-                hit_of(uuid_text(f"{id:032x}"), score, ranks, kept[id])
-                for id, score, ranks in some
-                if id in kept  # one that was removed between the two calls is not
+                hit_of(uuid_text(f"{id:032x}"), score, ranks, one.payload or {})
+                for (id, score, ranks), one in zip(some, found, strict=True)  # in the same order
             ]
             if enough and len({hit.content for hit in hits}) >= enough:
                 break

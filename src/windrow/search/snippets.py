@@ -120,12 +120,14 @@ def _stem(word: str) -> str:
 
 
 def _best_start(places: Sequence[tuple[int, int]], width: int) -> int:
-    """Where the window begins that has the most of them, the first of several."""
-    best, best_count = 0, 0
+    """Where the window begins that has the most of them, the first of several. They are in order,
+    and none reaches into the next."""
+    best, best_count, behind = 0, 0, 0
     for number, (start, _) in enumerate(places):
-        count = sum(1 for _, end in places[number:] if end <= start + width)
-        if count > best_count:
-            best, best_count = start, count
+        while behind < len(places) and places[behind][1] <= start + width:
+            behind += 1
+        if behind - number > best_count:
+            best, best_count = start, behind - number
     return best
 
 
