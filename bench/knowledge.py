@@ -25,6 +25,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,7 +61,7 @@ HALVES: Final = 20_000  # that its chunks are made of
 FILES_OF_HALF: Final = 0.47  # of all of 20,000: about 50,000 chunks
 QUESTIONS: Final = 500
 WORDS_OF_A_FILE: Final = 290  # 2 KiB
-PAUSE_SECONDS: Final = 0.02  # between looks whether all jobs have ended
+PAUSE_SECONDS: Final = 0.1  # between looks whether all jobs have ended, which the owner pays for
 EDGE, PGVECTOR, ALONE = "embedded index, SQLite", "pgvector, Postgres", "embedded index alone"
 SETTINGS: Final = {
     EDGE: "two workers: one reads files, one owns the index and has one that embeds; local model",
@@ -309,17 +310,15 @@ def make_questions() -> list[str]:
 
 def _words(source: random.Random, count: int) -> list[str]:
     """As often as words are in a language: the first ones much more than the last."""
-    places = (int(len(_VOCABULARY) * source.random() ** 3) for _ in range(count))
-    return [_VOCABULARY[place] for place in places]
+    known = _vocabulary()
+    return [known[int(len(known) * source.random() ** 3)] for _ in range(count)]
 
 
+@cache  # made when it is first asked for: the process beside the owner imports this module, too
 def _vocabulary(count: int = 20_000) -> list[str]:
     source = random.Random("words")
     syllables = [a + b for a in "bcdfghklmnprstvw" for b in ("a", "e", "i", "o", "u", "an", "er")]
     return ["".join(source.choices(syllables, k=source.randint(1, 4))) for _ in range(count)]
-
-
-_VOCABULARY: Final = _vocabulary()
 
 
 @asynccontextmanager

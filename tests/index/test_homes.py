@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from tests.index.words import embed
+from windrow.index.edge import EdgeIndex
 from windrow.index.home import (
     RRF_K,
     WEIGHTS,
@@ -22,6 +25,7 @@ from windrow.index.home import (
     point_id,
 )
 from windrow.index.pgvector import PgvectorIndex
+from windrow.index.weighing import Weights, weigh
 
 
 def content(name: str) -> str:
@@ -77,6 +81,27 @@ async def test_point_comes_back_with_all_that_was_written(index: Index, space: S
             ("Guide", "Part"),
         )
         assert (hit.start, hit.end, hit.labels) == (3, 3 + len(written.text), written.labels)
+
+
+async def test_words_that_were_weighed_elsewhere_are_found_as_those_weighed_here(
+    tmp_path: Path, space: Space
+) -> None:
+    asked: list[str] = []
+
+    async def elsewhere(texts: Sequence[str]) -> list[Weights]:
+        asked.extend(texts)
+        return weigh(texts)
+
+    hits = []
+    for name, by in (("here", None), ("elsewhere", elsewhere)):
+        index = EdgeIndex(tmp_path / name, by)
+        await index.write(space, [point("a", "a kettle"), point("b", "kettle_lid and kettle")])
+        hits.append(await index.search(space, query("kettle", "keyword")))
+        await index.close()
+
+    assert len(asked) == 2
+    assert hits[0] == hits[1]
+    assert {hit.content for hit in hits[0]} == {content("a"), content("b")}
 
 
 async def test_same_ids_are_written_over(index: Index, space: Space) -> None:

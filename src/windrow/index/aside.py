@@ -1,8 +1,8 @@
-"""`Aside`: texts are cut and embedded in a process of their own, once there is much of that to do.
+"""`Aside`: texts are cut, embedded and weighed in a process of their own, once there is much to do.
 
-The engine of the embedded index never lets go of the interpreter, so whoever cuts, embeds and
-writes in one process uses one processor, and searches there wait for it. What a process that was
-killed has not answered is done here.
+The engine of the embedded index never lets go of the interpreter, so whoever does this and writes
+in one process uses one processor, and searches there wait for it. What comes before the process is
+there, and what one that was killed has not answered, is done here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 
 from windrow.errors import ProcessDied
 from windrow.index.chunk import Chunk, chunk
+from windrow.index.weighing import Weights, weigh
 from windrow.worker.processes import Processes
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ Texts = Sequence[tuple[str, str]]  # each with its language
 T = TypeVar("T")
 
 _CHUNKS: Final = msgspec.msgpack.Decoder(list[list[Chunk]])
+_WEIGHTS: Final = msgspec.msgpack.Decoder(list[Weights])
 
 
 class Aside:
@@ -43,6 +45,7 @@ class Aside:
         self._much = much if (os.cpu_count() or 1) > 1 else None
         self._done = 0
         self._processes = Processes(1)
+        self._starting: asyncio.Task[None] | None = None
 
     async def cut(self, texts: Texts) -> list[list[Chunk]]:
         if self._is_worth(sum(len(text) for text, _ in texts)):
@@ -53,19 +56,43 @@ class Aside:
         """By the local model; None if that is better done here."""
         return await self._run(_embed, texts) if self._is_worth(sum(map(len, texts))) else None
 
+    async def weigh(self, texts: Sequence[str]) -> list[Weights] | None:
+        """The words of texts; None if that is better done here."""
+        if self._is_worth(sum(map(len, texts))):
+            return _WEIGHTS.decode(await self._run(_weigh_packed, texts))
+        return None
+
+    def begin(self) -> asyncio.Task[None]:
+        """Have the process started, which takes a second; that is over when it is there."""
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start())
+        return self._starting
+
     async def close(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting])
         await self._processes.close()
 
     def _is_worth(self, size: int) -> bool:
         self._done += size
         return self._much is not None and size > LITTLE and self._done > self._much
 
+    async def _start(self) -> None:
+        try:
+            async with self._processes.child():
+                return
+        except ProcessDied as error:
+            logger.warning("the process beside the owner of the index: %s", error)
+
     async def _run(self, function: Callable[[Any], T], texts: Sequence[Any]) -> T:
+        if not self.begin().done():
+            return await asyncio.to_thread(function, texts)
         try:
             async with self._processes.child() as child:
                 return await child.run(function, texts)
         except ProcessDied as error:
-            logger.warning("the process that cuts and embeds: %s", error)
+            logger.warning("the process beside the owner of the index: %s", error)
             return await asyncio.to_thread(function, texts)
 
 
@@ -98,3 +125,7 @@ def _embed(texts: Sequence[str]) -> NDArray[np.float32]:
     from windrow.index.embed.local import local_embedder
 
     return local_embedder().embed_now(texts)
+
+
+def _weigh_packed(texts: Sequence[str]) -> bytes:
+    return msgspec.msgpack.encode(weigh(texts))

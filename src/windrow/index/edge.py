@@ -48,6 +48,7 @@ from windrow.index.home import (
     lean_payload_of,
     uuid_text,
 )
+from windrow.index.weighing import Weigh, Weights, bm25, weigh
 
 if TYPE_CHECKING:
     import qdrant_edge
@@ -65,16 +66,21 @@ MOST_PARTS: Final = 8  # with more, the engine makes one of several; it takes lo
 
 
 class EdgeIndex:
-    """`folder` has a folder for each space, which is made when it is first written to."""
+    """`folder` has a folder for each space, which is made when it is first written to. `weigh`: who
+    weighs the words of many texts, if somebody else does."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, weigh: Weigh | None = None) -> None:
         self.folder = folder
+        self._weigh = weigh
         self._shards: dict[str, qdrant_edge.EdgeShard] = {}
         self._opening = asyncio.Lock()
+        self._writing = asyncio.Lock()  # two would only take the interpreter from each other
 
     async def write(self, space: Space, points: Sequence[Point]) -> None:
         shard = await self._open(space)
-        await self._run("written to", self._write, shard, points)
+        weights = await self._weigh([point.words for point in points]) if self._weigh else None
+        async with self._writing:
+            await self._run("written to", self._write, shard, points, weights)
 
     async def remove(self, space: Space, contents: Sequence[str]) -> None:
         if contents and (shard := await self._open_existing(space)):
@@ -131,12 +137,6 @@ class EdgeIndex:
         import qdrant_edge
 
         return qdrant_edge
-
-    @cached_property
-    def _bm25(self) -> qdrant_edge.Bm25:
-        edge = self._edge
-        # Words of prose as they are, identifiers as a whole and in their parts.
-        return edge.Bm25(edge.Bm25Config(tokenizer=edge.TokenizerType.Code))  # type: ignore[no-any-return]
 
     async def _open(self, space: Space) -> qdrant_edge.EdgeShard:
         shard = self._shards.get(space.name)
@@ -208,16 +208,22 @@ class EdgeIndex:
             ),
         )
 
-    def _write(self, shard: qdrant_edge.EdgeShard, points: Sequence[Point]) -> None:
+    def _write(
+        self,
+        shard: qdrant_edge.EdgeShard,
+        points: Sequence[Point],
+        weights: Sequence[Weights] | None,
+    ) -> None:
         edge = self._edge
-        embed = self._bm25.embed_document
+        if weights is None:
+            weights = weigh([point.words for point in points])
         made = [
             edge.Point(
                 point.id,
-                {DENSE: floats(point.vector), WORDS: embed(point.words)},
+                {DENSE: floats(point.vector), WORDS: edge.SparseVector(*words)},
                 lean_payload_of(point),
             )
-            for point in points
+            for point, words in zip(points, weights, strict=True)
         ]
         if made:
             shard.update(edge.UpdateOperation.upsert_points(made))
@@ -298,7 +304,7 @@ class EdgeIndex:
                 floats(query.vector), using=DENSE
             )
         if query.mode in ("hybrid", "keyword"):
-            nearest["keyword"] = edge.Query.Nearest(self._bm25.embed_query(query.text), using=WORDS)
+            nearest["keyword"] = edge.Query.Nearest(bm25().embed_query(query.text), using=WORDS)
         given = {
             "limit": limit,
             "filter": self._filter(query.filter, exact),

@@ -36,6 +36,7 @@ from windrow.index.home import (
     label_payload,
     payload_of,
 )
+from windrow.index.weighing import bm25
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
@@ -138,12 +139,6 @@ class QdrantIndex:
 
         return models
 
-    @cached_property
-    def _bm25(self) -> Any:
-        import qdrant_edge as edge
-
-        return edge.Bm25(edge.Bm25Config(tokenizer=edge.TokenizerType.Code))
-
     @asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
         from qdrant_client.http.exceptions import ApiException
@@ -204,7 +199,7 @@ class QdrantIndex:
         if query.mode in ("hybrid", "semantic", "exact"):
             asked["semantic" if exact is None else "exact"] = (floats(query.vector), DENSE)
         if query.mode in ("hybrid", "keyword"):
-            words = self._bm25.embed_query(query.text)
+            words = bm25().embed_query(query.text)
             sparse = models.SparseVector(indices=words.indices, values=words.values)
             asked["keyword"] = (sparse, WORDS)
         meant = self._filter(query.filter, exact)
@@ -246,7 +241,7 @@ class QdrantIndex:
         return models.FieldCondition(key=key, match=models.MatchAny(any=list(values)))
 
     def _words_of(self, point: Point) -> Any:
-        words = self._bm25.embed_document(point.words)
+        words = bm25().embed_document(point.words)
         return self._models.SparseVector(indices=words.indices, values=words.values)
 
 

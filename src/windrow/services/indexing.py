@@ -45,8 +45,9 @@ async def find_home(settings: Settings) -> Home:
     return "pgvector" if await _has_vector(settings) else "edge"
 
 
-def open_index(settings: Settings, home: Home) -> Index:
-    """The index itself; of an embedded one its owner must hold the lock."""
+def open_index(settings: Settings, home: Home, aside: Aside | None = None) -> Index:
+    """The index itself; of an embedded one its owner must hold the lock. What is done `aside` for
+    it is not done here."""
     if home == "qdrant":
         from windrow.index.qdrant import QdrantIndex
 
@@ -57,7 +58,7 @@ def open_index(settings: Settings, home: Home) -> Index:
         return PgvectorIndex(_plain_dsn(tables_url(settings.database_url)))
     from windrow.index.edge import EdgeIndex
 
-    return EdgeIndex(index_folder(settings) / "spaces")
+    return EdgeIndex(index_folder(settings) / "spaces", aside.weigh if aside else None)
 
 
 def index_folder(settings: Settings) -> Path:

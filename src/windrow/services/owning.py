@@ -64,24 +64,24 @@ async def open_index_handlers(settings: Settings, queue: Queue) -> AsyncIterator
                 await stack.enter_async_context(_taking_over(settings, queue))
                 yield []
                 return
-        index = open_index(settings, home)
+        # Only the owner of an embedded index has nobody beside it to write.
+        aside = Aside(MUCH if home == "edge" else None)
+        stack.push_async_callback(aside.close)
+        index = open_index(settings, home, aside)
         stack.push_async_callback(index.close)
         listens = socket_path(index_folder(settings)) if home == "edge" else None
-        indexing = await stack.enter_async_context(_serving(settings, queue, index, listens))
+        indexing = await stack.enter_async_context(_serving(settings, queue, index, aside, listens))
         yield index_handlers(indexing)
 
 
 @asynccontextmanager
 async def _serving(
-    settings: Settings, queue: Queue, index: Index, listens: Path | None
+    settings: Settings, queue: Queue, index: Index, aside: Aside, listens: Path | None
 ) -> AsyncIterator[Indexing]:
     """What the owner does besides its jobs: it answers, and sees to what is to be done."""
-    # Only the owner of an embedded index has nobody beside it to write.
-    aside = Aside(MUCH if listens is not None else None)
     embedders = Embedders(settings, aside)
     indexing = Indexing(queue, index, embedders.find, aside.cut)
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(aside.close)
         stack.push_async_callback(embedders.close)
         await check_index(indexing)
         if listens is not None:
@@ -233,10 +233,11 @@ async def _taking_over(settings: Settings, queue: Queue) -> AsyncIterator[None]:
 
 async def _own(settings: Settings, queue: Queue, stops: list[Callable[[], None]]) -> None:
     logger.info("this process owns the index now")
-    index = open_index(settings, "edge")
+    aside = Aside(MUCH)
+    index = open_index(settings, "edge", aside)
     listens = socket_path(index_folder(settings))
     try:
-        async with _serving(settings, queue, index, listens) as indexing:
+        async with _serving(settings, queue, index, aside, listens) as indexing:
             worker = Worker(
                 queue,
                 index_handlers(indexing),
@@ -248,6 +249,7 @@ async def _own(settings: Settings, queue: Queue, stops: list[Callable[[], None]]
             await worker.run()
     finally:
         await index.close()
+        await aside.close()
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
-"""Cutting and embedding in a process of its own, which does what is done here."""
+"""Cutting, embedding and weighing in a process of its own, which does what is done here."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ import pytest
 from windrow.index.aside import LITTLE, MUCH, Aside, AsideEmbedder
 from windrow.index.chunk import chunk
 from windrow.index.embed.local import local_embedder
+from windrow.index.weighing import weigh
 
 TEXTS = [
     ("# Pots\n\n" + "They are round.\n\n" * 1000, "markdown"),
@@ -31,13 +33,36 @@ async def aside(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Aside]:
     await aside.close()
 
 
-async def test_texts_are_cut_and_embedded_elsewhere_as_they_are_here(aside: Aside) -> None:
+async def test_texts_are_cut_embedded_and_weighed_elsewhere_as_they_are_here(aside: Aside) -> None:
     embedder = AsideEmbedder(local_embedder(), aside)
+    await aside.begin()
 
     assert await aside.cut(TEXTS) == CHUNKS
+    assert await aside.weigh(WORDS) == weigh(WORDS)
     assert np.array_equal(await embedder.embed(WORDS), local_embedder().embed_now(WORDS))
     assert len(active_children()) == 1
     assert (embedder.model, embedder.dimension) == (local_embedder().model, 256)
+
+
+async def test_what_comes_before_the_process_is_there_is_done_here(
+    aside: Aside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_start = asyncio.Event()
+    start = aside._start
+
+    async def start_late() -> None:
+        await may_start.wait()
+        await start()
+
+    monkeypatch.setattr(aside, "_start", start_late)
+    assert await aside.weigh(WORDS) == weigh(WORDS)
+    assert not aside.begin().done()
+
+    may_start.set()
+    await aside.begin()
+
+    assert len(active_children()) == 1
+    assert await aside.weigh(WORDS) == weigh(WORDS)
 
 
 async def test_questions_and_what_is_little_are_done_here(aside: Aside) -> None:
@@ -45,6 +70,7 @@ async def test_questions_and_what_is_little_are_done_here(aside: Aside) -> None:
 
     assert len(await embedder.embed(WORDS, query=True)) == len(WORDS)
     assert await aside.cut([("a pot " * (LITTLE // 6), "text")])
+    assert await aside.weigh(["a pot " * (LITTLE // 6)]) is None
     assert active_children() == []
 
 
@@ -64,7 +90,7 @@ async def test_no_process_is_begun_before_there_was_much_to_do_or_where_it_would
 async def test_what_a_killed_process_has_not_answered_is_done_here_and_another_follows(
     aside: Aside,
 ) -> None:
-    await aside.cut(TEXTS)
+    await aside.begin()
     [killed] = active_children()
     assert killed.pid is not None
     os.kill(killed.pid, signal.SIGKILL)
@@ -76,8 +102,11 @@ async def test_what_a_killed_process_has_not_answered_is_done_here_and_another_f
     assert len(active_children()) == 1
 
 
-async def test_process_ends_with_its_owner(aside: Aside) -> None:
-    await aside.cut(TEXTS)
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_process_ends_with_its_owner(aside: Aside, is_there: bool) -> None:
+    starting = aside.begin()
+    if is_there:
+        await starting
 
     await aside.close()
 
