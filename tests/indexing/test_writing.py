@@ -17,7 +17,7 @@ from windrow.errors import (
     StoreFull,
     StoreReadOnly,
 )
-from windrow.index.home import Space
+from windrow.index.home import Point, Space
 from windrow.pipelines.index.context import space_of
 from windrow.pipelines.index.tidying import write_job
 from windrow.queue.documents import Move
@@ -134,6 +134,32 @@ async def test_failing_index_is_tried_again_and_the_old_content_stays(
     await library.queue.retry(job.id)
     await library.work()
     assert await library.found("pear", mode="keyword") == ["a.md"]
+
+
+@pytest.mark.parametrize("error", [IndexUnavailable(), RuntimeError()], ids=repr)
+async def test_part_of_a_batch_that_fails_keeps_no_other_part_from_being_written(
+    library: Library, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    write = library.index.write
+
+    async def picky(space: Space, points: Sequence[Point]) -> None:
+        if any("away" in point.text for point in points):
+            raise error
+        await write(space, points)
+
+    for number in range(5):
+        await library.put(f"{number}.md", f"apple {number}{' away' if number == 2 else ''}")
+    with monkeypatch.context() as patched:
+        patched.setattr("windrow.pipelines.index.handlers.PART", 2)
+        patched.setattr(library.index, "write", picky)
+        await library.work()
+
+    found = set(await library.found("apple", mode="keyword"))
+    assert {"0.md", "1.md", "4.md"} <= found < {f"{number}.md" for number in range(5)}
+    for job in await library.queue.list(kind="index.write", state=[JobState.SCHEDULED]):
+        await library.queue.retry(job.id)
+    await library.work()
+    assert len(await library.found("apple", mode="keyword")) == 5
 
 
 @pytest.mark.parametrize(

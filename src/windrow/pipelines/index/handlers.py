@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
@@ -40,7 +41,9 @@ from windrow.worker.registry import Handler, handler
 
 logger = logging.getLogger(__name__)
 
-BATCH: Final = 64  # contents that are embedded and written together
+BATCH: Final = 256  # contents that are claimed and ended together
+PART: Final = 64  # of them, that are embedded and written together
+PARTS_AT_ONCE: Final = 3  # one is cut or embedded elsewhere while another is written
 BATCH_SECONDS: Final = 0.02  # how long a batch waits to become full
 BACKOFF: Final = (1.0, 5.0, 30.0, 120.0)
 ATTEMPTS: Final = 5
@@ -67,10 +70,21 @@ def index_handlers(indexing: Indexing) -> list[Handler]:
         backoff=BACKOFF,
     )
     async def write_(jobs: list[Job], payloads: list[WritePayload]) -> list[Outcome]:
-        try:
-            return [*await write(indexing, payloads)]
-        except AWAY as error:
-            return [_parked(job, error) for job in jobs]
+        places = asyncio.Semaphore(PARTS_AT_ONCE)
+
+        async def write_part(start: int) -> list[Outcome]:
+            some = slice(start, start + PART)
+            async with places:
+                try:
+                    return [*await write(indexing, payloads[some])]
+                except AWAY as error:
+                    return [_parked(job, error) for job in jobs[some]]
+
+        # All of them end before this does: whatever is done here can be done again.
+        parts = await asyncio.gather(
+            *(write_part(start) for start in range(0, len(jobs), PART)), return_exceptions=True
+        )
+        return [outcome for part in parts for outcome in _unless_raised(part)]
 
     @handler(TIDY, queue=QUEUE, max_attempts=ATTEMPTS, backoff=BACKOFF)
     async def tidy_(job: Job) -> Outcome:
@@ -97,6 +111,12 @@ def index_handlers(indexing: Indexing) -> list[Handler]:
         return await _or_parked(job, switch(indexing, payload))
 
     return [write_, tidy_, build_, switch_]
+
+
+def _unless_raised(part: list[Outcome] | BaseException) -> list[Outcome]:
+    if isinstance(part, BaseException):
+        raise part
+    return part
 
 
 async def _or_parked(job: Job, work: Awaitable[Done]) -> Outcome:
