@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -294,14 +295,21 @@ def tenant_text(tenant: str | None) -> str:
     return tenant or ""
 
 
+@cache
+def _names(row: type[Any]) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(row))
+
+
 def _rows(rows: Sequence[Any], what: str) -> str:
     return encode([_plain(row) for row in rows], what).json.decode()
 
 
 def _plain(row: Any) -> dict[str, Any]:
-    # Not asdict, which copies what is inside: it would be half of what a put costs.
-    plain = {one.name: getattr(row, one.name) for one in fields(row)}
-    if "tenant" in plain:
+    # Not asdict, which copies what is inside: it would be half of what a put costs. What is left
+    # out is NULL, as None is, which would have to be told from a number that is none.
+    names = _names(row.__class__)
+    plain = {name: value for name in names if (value := getattr(row, name)) is not None}
+    if "tenant" in names:
         plain["tenant"] = tenant_text(row.tenant)
     if isinstance(row, DocumentRow) and row.dated_at is not None:
         plain["dated_at"] = (row.dated_at - _EPOCH) // _MICROSECOND

@@ -53,7 +53,7 @@ def test_content_is_read_with_its_hash_and_time(tmp_path: Path) -> None:
 
     content = read_file(path, 100)
 
-    assert content == FileContent(b"hello", OLD_NS, hashlib.sha256(b"hello").hexdigest())
+    assert content == FileContent(b"hello", OLD_NS, hashlib.sha256(b"hello").hexdigest(), OLD_NS)
 
 
 def test_time_of_a_file_that_was_written_just_now_is_not_relied_on(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ class FileContent:
     body: bytes
     mtime_ns: int  # 0: not to be relied on
     sha256: str
+    modified_ns: int = 0  # when it says it was changed; 0: it does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ def _read(path: Path, most: int) -> FileContent | None:
         return None
     is_settled = time.time_ns() - after.st_mtime_ns > SETTLED_NS
     digest = hashlib.sha256(body).hexdigest()
-    return FileContent(body, after.st_mtime_ns if is_settled else 0, digest)
+    modified = after.st_mtime_ns
+    return FileContent(body, modified if is_settled else 0, digest, modified)
 
 
 def _decoded(body: bytes) -> str:

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -156,12 +157,24 @@ def prefix_of(source: SourceRow, folder: Path) -> str:
 
 def uri_below(source: SourceRow, path: Path) -> str:
     """What a file is called in its source. Raises InvalidJob for one that is not in it."""
-    if source.kind == "file":
-        return source.uri
-    top = to_path(source.uri)
-    if not path.is_relative_to(top):
+    return source.uri if source.kind == "file" else to_text(path_below(source, path))
+
+
+def path_below(source: SourceRow, path: Path) -> str:
+    """The path of a file from the folder that is its source. Raises InvalidJob for one that is not
+    in it."""
+    top, found = _top_of(source.uri), os.fspath(path)
+    if found == top:
+        return "."
+    prefix = top if top.endswith("/") else f"{top}/"
+    if not found.startswith(prefix):
         raise InvalidJob(f"{to_text(path)} is not in {source.uri}")
-    return to_text(os.fspath(path.relative_to(top)))
+    return found.removeprefix(prefix)
+
+
+@lru_cache(64)
+def _top_of(uri: str) -> str:
+    return os.fspath(to_path(uri))
 
 
 def branch_of(path: Path, said: str) -> str:

@@ -12,7 +12,7 @@ import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ from windrow.errors import (
     UnsupportedFormat,
 )
 from windrow.ingest.files.ignore import Judge
+from windrow.ingest.files.limits import SizeLimits
 from windrow.ingest.files.names import to_normal_path, to_path, to_text
 from windrow.ingest.files.reading import FileContent, FileText, FileTooLarge, read_file
 from windrow.ingest.files.reading import to_text as text_of
@@ -41,6 +42,7 @@ from windrow.pipelines.knowledge.context import (
     is_orphan,
     options_of,
     orphan,
+    path_below,
     source_id,
     sources_of,
     uri_below,
@@ -60,6 +62,7 @@ from windrow.queue.job import Job
 from windrow.queue.outcome import Done, Fail, Outcome, Snooze
 
 BATCH: Final = 64
+SourceKey = tuple[str | None, str]  # a tenant, and the id of one of its sources
 IGNORED: Final = "ignored by the rules of its folder"
 LINKED: Final = "a symbolic link, or behind one: these are not followed"
 
@@ -152,7 +155,7 @@ async def _wanted(
         if source is None:
             source = _own_source(item, path)
             made[item.tenant, source.id] = source
-        around = (os.fspath(path.parent), item.branch)
+        around = (os.path.dirname(path), item.branch)
         if around not in branches:
             branches[around] = branch_of(path, item.branch)
         uri = uri_below(source, path)
@@ -175,35 +178,44 @@ def _own_source(item: Item, path: Path) -> SourceRow:
 
 
 def _read_all(knowledge: Knowledge, wanted: Sequence[Wanted]) -> list[Read]:
-    judges: dict[str, Judge] = {}
-    inside: dict[tuple[str, Path], bool] = {}
+    # What is found out once for all files of a source, or of a folder of it.
+    judges: dict[SourceKey, Judge] = {}
+    inside: dict[tuple[SourceKey, str], bool] = {}
+    limits: dict[SourceKey, SizeLimits] = {}
     read: list[Read] = []
     for one in wanted:
+        source = (one.source.tenant, one.source.id)
         # The rules may have changed since the folder was looked at, and a file's place may have
         # been taken by a link. A file that somebody named itself is wanted whatever they say.
         if one.source.kind in ("folder", "project"):
-            top = to_path(one.source.uri)
-            if one.source.uri not in judges:
-                judges[one.source.uri] = Judge(top, knowledge.ignore_files)
-            path = one.path.relative_to(top).as_posix()
-            if judges[one.source.uri].leaves_out(path):
+            if source not in judges:
+                judges[source] = Judge(to_path(one.source.uri), knowledge.ignore_files)
+            if judges[source].leaves_out(path_below(one.source, one.path)):
                 read.append(Read(one, ignored=IGNORED))
                 continue
-            around = (one.source.uri, one.path.parent)
+            around = (source, os.path.dirname(one.path))
             if around not in inside:
-                inside[around] = _is_reached_without_links(top, one.path.parent, one.source)
-            if not inside[around] or (not _follows(one.source) and one.path.is_symlink()):
+                inside[around] = _is_reached_without_links(one.path.parent, one.source)
+            if not inside[around] or (not _follows(one.source) and os.path.islink(one.path)):
                 read.append(Read(one, ignored=LINKED))
                 continue
-        read.append(_read(one))
+        if source not in limits:
+            limits[source] = _limits_of(one.source)
+        read.append(_read(one, limits[source]))
     return read
 
 
-def _is_reached_without_links(top: Path, folder: Path, source: SourceRow) -> bool:
+def _limits_of(source: SourceRow) -> SizeLimits:
+    options = options_of(source) if source.kind in FOLDERS else WalkOptions()
+    return options.limits()
+
+
+def _is_reached_without_links(folder: Path, source: SourceRow) -> bool:
     """Whether no folder between the top and a file is a link, if links are not followed: one could
     lead to anything that this process may read."""
     if _follows(source):
         return True
+    top = to_path(source.uri)
     below = folder.relative_to(top)
     return Path(os.path.realpath(folder)) == Path(os.path.realpath(top)) / below
 
@@ -212,13 +224,12 @@ def _follows(source: SourceRow) -> bool:
     return bool(source.options.get("follow_symlinks"))
 
 
-def _read(wanted: Wanted) -> Read:
+def _read(wanted: Wanted, limits: SizeLimits) -> Read:
     read = Read(wanted)
-    is_folder = wanted.source.kind in FOLDERS
-    options = options_of(wanted.source) if is_folder else WalkOptions()
+    name = wanted.path.name
     try:
-        read.content = read_file(wanted.path, options.limits().of_name(wanted.path.name))
-        read.text = text_of(to_text(wanted.path.name), read.content)
+        read.content = read_file(wanted.path, limits.of_name(name))
+        read.text = text_of(to_text(name), read.content)
     except IngestError as error:
         read.error = error
     return read
@@ -247,6 +258,9 @@ async def _known(knowledge: Knowledge, some: Sequence[Read]) -> dict[tuple[str, 
 async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outcome]) -> None:
     """Write what was read of one source, and say of each file what came of it."""
     known = await _known(knowledge, some)
+    at: defaultdict[str, list[DocumentInfo]] = defaultdict(list)  # of all branches
+    for document in known.values():
+        at[document.uri].append(document)
     rows: dict[tuple[str, str], DocumentRow] = {}
     contents: list[ContentRow] = []
     gone: list[str] = []
@@ -263,17 +277,23 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
             # Nothing is noted: what is known stays, and a scan brings the file again.
             outcomes[wanted.index] = outcome_of(one.error)
             continue
-        row = _row(one, before)
+        id = before.id if before else new_id()
         if one.error is not None:
-            rows[place] = row
+            rows[place] = _row(one, id, skipped=str(one.error))
             outcomes[wanted.index] = _skipped(one.error)
             continue
-        if one.text is None:
+        if one.text is None or one.content is None:
             raise RuntimeError(f"{wanted.path} was neither read nor refused")
-        branches = [document for (uri, _), document in known.items() if uri == wanted.uri]
-        row, content = _with_content(row, one.text.text, before, branches)
-        if content is not None:
-            contents.append(content)
+        if not one.text.text.strip():
+            row = _row(one, id, skipped="empty")
+        else:
+            digest = one.content.sha256
+            pending = _shared(digest, (before, *at.get(wanted.uri, ())))
+            if pending is None:
+                pending = content_id(id, digest)
+                collection = wanted.source.collection
+                contents.append(ContentRow(pending, wanted.item.tenant, collection, one.text.text))
+            row = _row(one, id, pending=pending)
         rows[place] = row
         outcomes[wanted.index] = _ingested(row, before, wanted.item)
     store = knowledge.queue.store
@@ -291,11 +311,13 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
         await store.delete_documents(gone)
 
 
-def _row(read: Read, before: DocumentInfo | None) -> DocumentRow:
-    """The document of a file, not yet with its content."""
+def _row(
+    read: Read, id: str, *, pending: str | None = None, skipped: str | None = None
+) -> DocumentRow:
     wanted = read.wanted
     content, text = read.content, read.text
-    mtime_ns = content.mtime_ns if content else _mtime(wanted.path)
+    modified_ns = content.modified_ns if content else _mtime(wanted.path)
+    mtime_ns = content.mtime_ns if content else modified_ns
     if isinstance(read.error, FileRefused):
         mtime_ns = 0  # who may read it changes without its time: the next scan tries again
     metadata: dict[str, Any] = {"mtime_ns": mtime_ns}
@@ -303,7 +325,7 @@ def _row(read: Read, before: DocumentInfo | None) -> DocumentRow:
         metadata["file_type"] = text.described.type
     title = (text.title if text else None) or wanted.uri.rpartition("/")[2]
     return DocumentRow(
-        id=before.id if before else new_id(),
+        id=id,
         tenant=wanted.item.tenant,
         collection=wanted.source.collection,
         source=wanted.source.id,
@@ -314,26 +336,20 @@ def _row(read: Read, before: DocumentInfo | None) -> DocumentRow:
         tags=wanted.source.tags,
         metadata=metadata,
         content_hash=content.sha256 if content else "",
+        pending=pending,
         size=len(content.body) if content else _size(wanted.path),
-        skipped=None if read.error is None else str(read.error),
-        dated_at=_dated(wanted.path),
+        skipped=skipped,
+        dated_at=datetime.fromtimestamp(modified_ns / 1e9, UTC) if modified_ns > 0 else None,
     )
 
 
-def _with_content(
-    row: DocumentRow, text: str, before: DocumentInfo | None, branches: Sequence[DocumentInfo]
-) -> tuple[DocumentRow, ContentRow | None]:
-    """The row with what it is to be searched by: what it has, what the same file has on another
-    branch, or something new."""
-    if not text.strip():
-        return replace(row, skipped="empty"), None
-    same = [one for one in (before, *branches) if one and one.content_hash == row.content_hash]
-    for other in same:
-        if (shared := other.pending or other.content) is not None:
-            return replace(row, pending=shared), None
-    new = content_id(row.id, row.content_hash)
-    content = ContentRow(new, row.tenant, row.collection, text)
-    return replace(row, pending=new), content
+def _shared(digest: str, known: Sequence[DocumentInfo | None]) -> str | None:
+    """The content of a file that is known in these words: its own, or what it has on another
+    branch."""
+    for one in known:
+        if one and one.content_hash == digest and (shared := one.pending or one.content):
+            return shared
+    return None
 
 
 def _ingested(row: DocumentRow, before: DocumentInfo | None, item: Item) -> Outcome:
@@ -372,8 +388,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def _dated(path: Path) -> datetime | None:
-    mtime = _mtime(path)
-    return datetime.fromtimestamp(mtime / 1e9, UTC) if mtime > 0 else None
