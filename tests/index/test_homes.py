@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from tests.index.words import embed
+from windrow.index import pgvector
 from windrow.index.edge import EdgeIndex
 from windrow.index.home import (
     RRF_K,
@@ -334,6 +335,37 @@ async def test_hits_of_enough_contents_are_the_best_ones_of_all(index: Index, sp
 
         assert some == whole[: len(some)]
         assert len({hit.content for hit in some}) >= 4
+
+
+async def test_a_rare_word_counts_more_than_one_that_most_chunks_have(
+    index: Index, space: Space
+) -> None:
+    texts = [f"lease {'lease ' * (number % 5)}chunk{number}" for number in range(60)]
+    await index.write(space, [point(f"c{n}", text) for n, text in enumerate(texts)])
+    await index.write(space, [point("rare", "other words and one heartbeat among them")])
+    await index.optimize(space)
+
+    texts_found = await found(index, space, query("lease heartbeat", "keyword", 5))
+
+    assert texts_found[0] == "other words and one heartbeat among them"
+    assert len(texts_found) == 5
+
+
+async def test_common_words_are_looked_for_where_rare_ones_find_too_few(
+    vector_database: str, space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pgvector, "MANY_CHUNKS", 3)
+    index = PgvectorIndex(vector_database)
+    await index.write(space, [point(f"c{number}", f"lease c{number}") for number in range(60)])
+    await index.write(space, [point(f"r{number}", f"it's heartbeat {number}") for number in (1, 2)])
+    await index.optimize(space)
+
+    few = await found(index, space, query("lease 'heartbeat\\'", "keyword", 2))
+    many = await found(index, space, query("lease 'heartbeat\\'", "keyword", 100))
+
+    assert set(few) == {"it's heartbeat 1", "it's heartbeat 2"} == set(many[:2])
+    assert len(many) == 62
+    await index.close()
 
 
 async def test_nothing_is_found_where_nothing_is(index: Index, space: Space) -> None:

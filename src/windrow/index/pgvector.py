@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +40,11 @@ if TYPE_CHECKING:
 SCHEMA: Final = "windrow_index"
 WORTH_A_GRAPH: Final = 5_000  # chunks; fewer are compared one by one in no time
 MOST_DIMENSIONS: Final = 2_000  # that a graph can have
+# Nodes of the graph that are compared: with Postgres' 40, a tenth of the right pages was lost.
+COMPARED: Final = 100
+MANY_CHUNKS: Final = 1_500  # that rare words are in; where these are enough, others find none
+MOST_RANKED: Final = 32  # words of a question that count, the rarest of them
+FRESH_SECONDS: Final = 60.0  # before it is asked again how many chunks have a word
 LOCK: Final = 0x77696E64726F77  # who makes tables, one at a time
 
 _TABLE: Final = """
@@ -104,9 +111,28 @@ UPDATE {table} AS chunk
        other_languages text[], other_dates double precision[])
  WHERE chunk.content = given.content
 """
-# Any of the words, as the other homes do. Chunks with more of them come first (`ts_rank`; to look
-# also how near they are to each other, `ts_rank_cd`, takes ten times as long).
-_ANY_WORD: Final = "replace(plainto_tsquery('english', {words})::text, '&', '|')::tsquery"
+_LEXEMES: Final = "SELECT tsvector_to_array(to_tsvector('english', $1::text))"
+# What ANALYZE has seen of the words. Behind the share of each comes the smallest one of them all.
+_SHARES: Final = """
+SELECT reltuples AS chunks, most_common_elems::text::text[] AS words,
+       most_common_elem_freqs AS shares
+  FROM pg_class
+  JOIN pg_namespace ON pg_namespace.oid = relnamespace
+  JOIN pg_stats ON schemaname = nspname AND tablename = relname AND attname = 'words'
+ WHERE pg_class.oid = to_regclass($1) AND most_common_elems IS NOT NULL
+"""
+# A row's words are unpacked once, by the copy that `setweight` makes, and not for each word that is
+# asked for; the rest of a row is read for the best ones only.
+_BY_WORDS: Final = """
+SELECT {columns}, score
+  FROM (SELECT id, {score} AS score
+          FROM (SELECT id, setweight(words, 'D') AS words
+                  FROM {table} WHERE {where} AND words @@ {asked}
+                OFFSET 0) AS found
+         ORDER BY score DESC, id LIMIT {limit}) AS best
+  JOIN {table} USING (id)
+ ORDER BY score DESC, id
+"""
 # Identifiers are found by their parts, too.
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[^\W\d_A-Za-z]+")
 _IDENTIFIER: Final = re.compile(r"\b\w*(?:[a-z][A-Z]|[A-Z]{2}[a-z]|_)\w*\b")
@@ -121,6 +147,7 @@ class PgvectorIndex:
         self._pool: asyncpg.Pool[Any] | None = None
         self._opening = asyncio.Lock()
         self._known: set[str] = set()
+        self._known_shares: dict[str, tuple[float, Shares]] = {}  # and when they were read
 
     async def write(self, space: Space, points: Sequence[Point]) -> None:
         if not points:
@@ -181,6 +208,7 @@ class PgvectorIndex:
             # What was written last is not in the order of the index yet, and read by each search.
             await connection.execute("SELECT gin_clean_pending_list($1)", _index(space, "words"))
             await connection.execute(f"ANALYZE {_table(space)}")
+            self._known_shares.pop(space.name, None)
 
     async def spaces(self) -> list[str]:
         async with self._connection() as connection:
@@ -191,6 +219,7 @@ class PgvectorIndex:
 
     async def drop(self, space: Space) -> None:
         self._known.discard(space.name)
+        self._known_shares.pop(space.name, None)
         async with self._connection() as connection:
             await connection.execute(f"DROP TABLE IF EXISTS {_table(space)}")
 
@@ -252,28 +281,120 @@ class PgvectorIndex:
     async def _ranking(
         self, connection: Any, space: Space, query: Query, way: str
     ) -> Sequence[Hit]:
+        ranked = self._by_words if way == "keyword" else self._by_vector
+        rows = await ranked(connection, space, query)
+        return [hit_of(str(row["id"]), row["score"], {}, _plain(row)) for row in rows]
+
+    async def _by_vector(self, connection: Any, space: Space, query: Query) -> Sequence[Any]:
         where, values = _where(query.filter)
-        values.append(query.text if way == "keyword" else _json(floats(query.vector)))
-        given = f"${len(values)}"
-        if way == "keyword":
-            asked = _ANY_WORD.format(words=f"{given}::text")
-            # The planner takes it for as cheap to look through all words as to look them up.
-            await connection.execute("SET LOCAL enable_seqscan = off")
-            score = f"ts_rank(words, {asked}, 1)"
-            where, order = f"{where} AND words @@ {asked}", f"{score} DESC, id"
-        else:
-            await connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-            score = f"1 - (vector <=> {given}::text::vector)"
-            order = f"vector <=> {given}::text::vector"
-        if way == "exact":
-            values.append(query.text)
-            where += f" AND position(${len(values)}::text IN text) > 0"
-        rows = await connection.fetch(
-            f"SELECT {_COLUMNS}, {score} AS score FROM {_table(space)} WHERE {where} "  # noqa: S608
-            f"ORDER BY {order} LIMIT {int(query.limit)}",
+        given = _bound(values, _json(floats(query.vector)))
+        if query.mode == "exact":
+            where += f" AND position({_bound(values, query.text)}::text IN text) > 0"
+        await connection.execute(
+            f"SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = {COMPARED}"
+        )
+        near = f"vector <=> {given}::text::vector"
+        rows: Sequence[Any] = await connection.fetch(
+            f"SELECT {_COLUMNS}, 1 - ({near}) AS score FROM {_table(space)} WHERE {where} "  # noqa: S608
+            f"ORDER BY {near} LIMIT {int(query.limit)}",
             *values,
         )
-        return [hit_of(str(row["id"]), row["score"], {}, _plain(row)) for row in rows]
+        return rows
+
+    async def _by_words(self, connection: Any, space: Space, query: Query) -> Sequence[Any]:
+        """Chunks with any of the words, as the other homes do; rare ones count more. Of words that
+        very many chunks have, those are not looked at that have no rarer one, if there are enough
+        without them."""
+        lexemes = await connection.fetchval(_LEXEMES, query.text)
+        if not lexemes:
+            return []
+        shares = await self._shares(connection, space)
+        lexemes.sort(key=lambda one: (shares.of(one), one))
+        rare = shares.rarest(lexemes, MANY_CHUNKS)
+        # The planner takes it for as cheap to look through all words as to look them up.
+        await connection.execute("SET LOCAL enable_seqscan = off")
+        found = await self._with_any(connection, space, query, lexemes, rare, shares)
+        if len(found) < query.limit and len(rare) < len(lexemes):
+            found = await self._with_any(connection, space, query, lexemes, lexemes, shares)
+        return found
+
+    async def _with_any(
+        self,
+        connection: Any,
+        space: Space,
+        query: Query,
+        lexemes: Sequence[str],
+        wanted: Sequence[str],
+        shares: Shares,
+    ) -> Sequence[Any]:
+        where, values = _where(query.filter)
+        asked = f"{_bound(values, ' | '.join(map(_as_query, wanted)))}::text::tsquery"
+        score = " + ".join(
+            f"{_bound(values, -math.log(shares.of(one)))}::double precision * "
+            f"ts_rank(words, {_bound(values, _as_query(one))}::text::tsquery, 1)"
+            for one in lexemes[:MOST_RANKED]
+        )
+        rows: Sequence[Any] = await connection.fetch(
+            _BY_WORDS.format(
+                columns=_COLUMNS,
+                table=_table(space),
+                where=where,
+                asked=asked,
+                score=score,
+                limit=int(query.limit),
+            ),
+            *values,
+        )
+        return rows
+
+    async def _shares(self, connection: Any, space: Space) -> Shares:
+        now = time.monotonic()
+        known = self._known_shares.get(space.name)
+        if known is None or now - known[0] > FRESH_SECONDS:
+            row = await connection.fetchrow(_SHARES, _table(space))
+            known = now, Shares() if row is None else _read_shares(row)
+            self._known_shares[space.name] = known
+        return known[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Which share of the chunks has a word, as far as Postgres knows it."""
+
+    chunks: float = 0.0  # there are about so many
+    shares: Mapping[str, float] = field(default_factory=dict)  # of words that many have
+    rare: float = 1 / math.e  # of all others; so much if nothing is known: all count the same
+
+    def of(self, lexeme: str) -> float:
+        return self.shares.get(lexeme, self.rare)
+
+    def rarest(self, lexemes: Sequence[str], chunks: int) -> Sequence[str]:
+        """Of lexemes, the rarest first, those that about so many chunks have; one at least."""
+        having = 0.0
+        for number, one in enumerate(lexemes):
+            having += self.of(one) * self.chunks
+            if number and having > chunks:
+                return lexemes[:number]
+        return lexemes
+
+
+def _read_shares(row: Any) -> Shares:
+    *each, least, _ = row["shares"]
+    # A word of every chunk counts next to nothing, but those with it come before those without.
+    shares = {word: min(share, 0.999) for word, share in zip(row["words"], each, strict=True)}
+    return Shares(row["chunks"], shares, least / 2)
+
+
+def _bound(values: list[Any], value: Any) -> str:
+    """The parameter that has this value from now on."""
+    values.append(value)
+    return f"${len(values)}"
+
+
+def _as_query(lexeme: str) -> str:
+    """A lexeme as a query of its own, as it is written."""
+    doubled = lexeme.replace("\\", "\\\\").replace("'", "''")
+    return f"'{doubled}'"
 
 
 def split_identifiers(text: str) -> str:
