@@ -36,6 +36,7 @@ class Page:
     name: str  # python/library/re.html
     title: str
     text: str
+    language: str = "markdown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """How well things are found: recall and mean reciprocal rank, by mode.
 
-    .venv/bin/python -m bench.quality [--models] [--of-each 400] [--write]
+    .venv/bin/python -m bench.quality [--models | --code] [--of-each 2500] [--write]
 
 Pages and questions are those of `bench.corpus`. A question counts by the place of the first page
 that the book's index names for it, each page once, as a person who reads results would count.
 Measured are ways to cut the pages, with the model that is configured; with `--models`, the local
-one beside a larger one (`bench.minilm`), over a part of the pages. `--write` puts the figures into
-docs/search-quality.md.
+one beside a larger one (`bench.minilm`), over a part of the pages. With `--code` the files and
+questions are those of `bench.code_corpus`. `--write` puts the figures into docs/search-quality.md.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from bench import minilm
+from bench.code_corpus import read_code
 from bench.corpus import INSTALL, Page, Question, folders, read_pages, read_questions
 from windrow.index.chunk import DEFAULT_LIMITS, Chunk, Limits, chunk
 from windrow.index.edge import EdgeIndex
@@ -67,32 +68,46 @@ class Quality:
 
 def main() -> None:
     arguments = _arguments()
+    if arguments.code:
+        mark, table = "code", measure_code(arguments.of_each)
+    else:
+        mark, table = measure_books(arguments.of_each, is_of_models=arguments.models)
+    print(table)
+    if arguments.write:
+        write(mark, table)
+
+
+def measure_code(count: int) -> str:
+    pages, questions = read_code(count)
+    found, model = asyncio.run(measure_variants(pages, questions, VARIANTS[:1]))
+    return variants_table(pages, questions, found, model)
+
+
+def measure_books(of_each: int, *, is_of_models: bool) -> tuple[str, str]:
+    """The name of the table, and the table."""
     books = folders()
     if not books:
         sys.exit(f"the pages are not installed: {INSTALL}")
-    if arguments.models:
+    if is_of_models:
         books = {BOOK_OF_MODELS: books[BOOK_OF_MODELS]}
-    pages = list(read_pages(books))[:: EVERY if arguments.models else 1]
-    questions = read_questions(books, {page.name for page in pages}, arguments.of_each)
+    pages = list(read_pages(books))[:: EVERY if is_of_models else 1]
+    questions = read_questions(books, {page.name for page in pages}, of_each)
     print(f"{len(pages)} pages, {len(questions)} questions")
-    if arguments.models:
-        table = models_table(pages, questions, asyncio.run(measure_models(pages, questions)))
-    else:
-        found, model = asyncio.run(measure_variants(pages, questions))
-        table = variants_table(pages, questions, found, model)
-    print(table)
-    if arguments.write:
-        write("models" if arguments.models else "figures", table)
+    if is_of_models:
+        quality = asyncio.run(measure_models(pages, questions))
+        return "models", models_table(pages, questions, quality)
+    found, model = asyncio.run(measure_variants(pages, questions))
+    return "figures", variants_table(pages, questions, found, model)
 
 
 async def measure_variants(
-    pages: Sequence[Page], questions: Sequence[Question]
+    pages: Sequence[Page], questions: Sequence[Question], variants: Sequence[Variant] = VARIANTS
 ) -> tuple[list[Quality], str]:
     """The figures, and the model they are of."""
     embedder = await open_embedder(load_settings())
     found: list[Quality] = []
     try:
-        for variant in VARIANTS:
+        for variant in variants:
             found += await measure(pages, questions, variant, embedder, variant.name)
     finally:
         await embedder.close()
@@ -139,7 +154,11 @@ async def indexed(
     """An index of all pages, in a folder that is gone afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         index, space = EdgeIndex(Path(folder)), Space("pages", embedder.dimension)
-        parts = [(page, part) for page in pages for part in chunk(page.text, limits=variant.limits)]
+        parts = [
+            (page, part)
+            for page in pages
+            for part in chunk(page.text, language=page.language, limits=variant.limits)
+        ]
         for start in range(0, len(parts), BATCH):
             some = parts[start : start + BATCH]
             texts = [_embedded(page, part, variant) for page, part in some]
@@ -209,9 +228,9 @@ def models_table(
 
 
 def _said(pages: Sequence[Page], questions: Sequence[Question]) -> str:
-    characters = sum(len(page.text) for page in pages) / 1e6
+    millions = sum(len(page.text) for page in pages) / 1e6
     return (
-        f"{len(pages):,} pages, {characters:.1f} million characters; {len(questions)} questions;\n"
+        f"{len(pages):,} pages, {millions:.1f} million characters; {len(questions):,} questions;\n"
         f"measured on {time.strftime('%Y-%m-%d')}"
     )
 
@@ -237,7 +256,8 @@ def write(mark: str, table: str) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--of-each", type=int, default=400, help="questions from each book")
+    parser.add_argument("--of-each", type=int, default=2500, help="questions from each book")
+    parser.add_argument("--code", action="store_true", help="code, by what its functions say")
     parser.add_argument("--models", action="store_true", help="the local model beside a larger one")
     parser.add_argument("--write", action="store_true", help="write docs/search-quality.md")
     return parser.parse_args()
