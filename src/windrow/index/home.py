@@ -22,7 +22,7 @@ MODES: Final[tuple[str, ...]] = get_args(Mode)
 # How much the first places count more than later ones, and each ranking beside the others: with
 # the usual 60 and no weights, both together find less than words alone (docs/search-quality.md).
 RRF_K: Final = 5
-WEIGHTS: Final[Mapping[str, float]] = {"semantic": 0.7, "keyword": 1.0, "exact": 1.0}
+WEIGHTS: Final[Mapping[str, float]] = {"semantic": 0.4, "keyword": 1.0, "exact": 1.0}
 MOST_FETCHED: Final = 10_000  # of one ranking, while looking for what the index cannot filter
 
 
