@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -195,6 +196,16 @@ async def test_list_by_a_part_of_the_payload(store: Store) -> None:
     assert await listed(store, text="of.it") == []
 
 
+async def test_active_jobs_are_listed_by_their_other_filters_too(store: Store) -> None:
+    own = await add_and_claim(store, unique="a", tenant="acme")
+    await add_and_claim(store, unique="b", tenant="globex")
+
+    active = (JobState.ACTIVE,)
+    assert await listed(store, unique="a", states=active) == [own.id]
+    assert await listed(store, tenant="acme", states=active) == [own.id]
+    assert await listed(store, unique="c", states=active) == []
+
+
 async def test_list_by_unique_key(store: Store) -> None:
     done = await add_completed(store, unique="a")
     again = await add(store, unique="a")
@@ -215,12 +226,34 @@ async def test_an_id_so_many_jobs_back_is_found(store: Store) -> None:
     live = [await add(store) for _ in range(6)]
     ended = [await add_completed_with_tags(store) for _ in range(4)]
 
-    assert await store.find_earlier(None, 3, is_finished=False) == live[-4]
-    assert await store.find_earlier(live[4], 3, is_finished=False) == live[0]
-    assert await store.find_earlier(None, 3, is_finished=True) == ended[0]
-    assert await store.find_earlier(None, 3) == ended[0]  # not farther in either
-    assert await store.find_earlier(None, 5) == live[0]
-    assert await store.find_earlier(None, 6) is None
+    some, none = JobFilter(states=(JobState.READY,)), JobFilter(states=(JobState.HELD,))
+    assert await store.find_earlier(some, 3) == live[-4]
+    assert await store.find_earlier(none, 3) == live[-4]  # those that could be
+    assert await store.find_earlier(some, 3, after=live[4]) == live[0]
+    assert await store.find_earlier(JobFilter(states=(JobState.COMPLETED,)), 3) == ended[0]
+    assert await store.find_earlier(JobFilter(), 3) == ended[0]
+    assert await store.find_earlier(JobFilter(), 9) == live[0]
+    assert await store.find_earlier(JobFilter(), 10) is None
+
+
+@pytest.mark.requires("exact_claims")
+@pytest.mark.parametrize("line", ["tenant", "group", "unique", "states"])
+async def test_so_many_jobs_back_are_counted_by_what_an_index_has(store: Store, line: str) -> None:
+    group = (await make_group(store, is_open=True)).id
+    own: dict[str, Any] = {"tenant": "acme"} if line == "tenant" else {}
+    own |= {"group": group} if line == "group" else {}
+    added = []
+    for _ in range(3):
+        added.append(await add_failed(store, unique="mine" if line == "unique" else None, **own))
+        await add_completed(store)
+        await add(store, delay=3600)
+    states = (JobState.FAILED,) if line == "states" else None
+    unique = "mine" if line == "unique" else None
+    wanted = JobFilter(**own, unique=unique, states=states, kind="of none")
+
+    assert await store.find_earlier(wanted, 1) == added[1]
+    assert await store.find_earlier(wanted, 1, after=added[2]) == added[0]
+    assert await store.find_earlier(wanted, 3) is None
 
 
 async def test_filters_hold_on_every_page(store: Store) -> None:

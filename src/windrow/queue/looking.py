@@ -47,11 +47,19 @@ class Looking:
         """Jobs, newest first. `error` and `text` are parts of the failure's text and of the
         payload's JSON, in any case. `after` is the id of the last job of the page before, `since`
         that of the oldest to look at. Results and error histories are left out: `get` has them."""
-        group = None if group is None else plain_id(group)
         is_foreign = self.store.capabilities.foreign_ids
         since = check_job_id(since, "since", is_foreign=is_foreign)
-        wanted = JobFilter(
-            queue, kind, _states(state), tenant, group, tag, error, unique, since, text
+        wanted = make_filter(
+            queue=queue,
+            kind=kind,
+            state=state,
+            tenant=tenant,
+            group=group,
+            tag=tag,
+            error=error,
+            unique=unique,
+            since=since,
+            text=text,
         )
         return await self.store.list_jobs(
             wanted,
@@ -85,6 +93,17 @@ class Looking:
     async def workers(self) -> builtins.list[WorkerInfo]:
         """The workers that are alive, by name: what they take, how many jobs each runs."""
         return await self.store.list_workers()
+
+
+def make_filter(
+    *,
+    state: JobState | str | Sequence[JobState | str] | None = None,
+    group: str | None = None,
+    **wanted: str | None,
+) -> JobFilter:
+    """What `Queue.list` is asked for, as stores take it. Raises InvalidJob."""
+    plain_group = None if group is None else plain_id(group)
+    return JobFilter(states=_states(state), group=plain_group, **wanted)
 
 
 def _states(

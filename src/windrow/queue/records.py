@@ -199,6 +199,16 @@ class JobFilter:
     text: str | None = None
 
 
+# Fields of a filter by which jobs are in an index, in the order of their ids: the narrowest first.
+LINES: Final = ("unique", "group", "tenant")
+BAD_ENDS: Final = frozenset({JobState.FAILED, JobState.CANCELLED})
+
+
+def is_bad_end(states: Sequence[JobState] | None) -> bool:
+    """Whether it is one state of those that few jobs end in, which are in an index too."""
+    return states is not None and len(states) == 1 and states[0] in BAD_ENDS
+
+
 @dataclass(frozen=True, slots=True)
 class QueueInfo:
     name: str

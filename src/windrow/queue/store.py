@@ -289,11 +289,13 @@ class JobAdmin(Protocol):
         ...
 
     async def find_earlier(
-        self, after: str | None, count: int, *, is_finished: bool | None = None
+        self, wanted: JobFilter, count: int, *, after: str | None = None
     ) -> str | None:
-        """An id about so many jobs before this one, or before the newest; None if there are not so
-        many. Of all, or only of those that have ended or have not. What is filtered can be looked
-        for that far and no farther. Always None where jobs are not kept in one line."""
+        """The id of a job so many before this one, or before the newest; None if there are not so
+        many. Counted are those of an index that all that are wanted are in: of the unique key, the
+        group, the tenant or the bad end, and else all that have ended, or have not, or both. What
+        is filtered can be looked for that far and no farther. Always None where jobs are not kept
+        in one line."""
         ...
 
     async def list_ended(

@@ -4,18 +4,27 @@ moment, says how far it came, and goes on from there when asked to."""
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from windrow.queue.job import FINAL, Job, JobState
+from windrow.queue.job import Job, JobState
+from windrow.queue.looking import make_filter
+from windrow.queue.records import LINES, JobFilter, is_bad_end
 from windrow.services.tenant_queue import TenantQueue
 
-WINDOW: Final = 10_000  # jobs looked through at once
-PATIENCE_SECONDS: Final = 0.04
+PATIENCE_SECONDS: Final = 0.03
+# Jobs looked through at once. How long some take is not known before: few at first, then as many
+# as there is time for, so that no single look takes longer than somebody waits.
+FIRST: Final = 250
+FEWEST: Final = 50
+MOST: Final = 10_000
+# Of a tenant or group fewer: each may lie on a page of its own that is still to be read from disk.
+FIRST_APART: Final = 100
+MOST_APART: Final = 500
+GROWTH: Final = 4
 
 _UNINDEXED: Final = ("queue", "kind", "tag", "error", "text")
-_INDEXED_STATES: Final = (JobState.FAILED, JobState.CANCELLED, JobState.ACTIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,35 +38,46 @@ async def list_page(
     jobs: TenantQueue, wanted: Mapping[str, Any], *, after: str | None, limit: int
 ) -> Page:
     """The next jobs, newest first; the filters are those of `Queue.list`."""
-    if not _is_walked(wanted):
+    line = make_filter(**{**wanted, "tenant": jobs.narrow(wanted.get("tenant"))})
+    if not _is_walked(line):
         found = await jobs.list(**wanted, after=after, limit=limit)
         return Page(found, found[-1].id if len(found) == limit else None)
-    store, is_finished = jobs.queue.store, _is_finished(wanted.get("state"))
+    window, most = (FIRST, MOST) if _is_together(line) else (FIRST_APART, MOST_APART)
     found = []
-    until = time.monotonic() + PATIENCE_SECONDS
+    looked = time.monotonic()
+    until = looked + PATIENCE_SECONDS
     while True:
-        since = await store.find_earlier(after, WINDOW, is_finished=is_finished)
+        since = await jobs.queue.store.find_earlier(line, window, after=after)
         found += await jobs.list(**wanted, since=since, after=after, limit=limit - len(found))
         if len(found) == limit:
             return Page(found, found[-1].id)
         if since is None:
             return Page(found, None)
+        began, looked = looked, time.monotonic()
+        window = min(next_window(window, looked - began, until - looked), most)
         after = since
-        if time.monotonic() > until:
+        if window < FEWEST:
             return Page(found, after, is_cut_short=True)
 
 
-def _is_finished(state: JobState | Collection[JobState] | None) -> bool | None:
-    """Whether only jobs that have ended are wanted, or only others; None: both."""
-    if state is None:
-        return None
-    ends = {one in FINAL for one in ([state] if isinstance(state, str) else state)}
-    return ends.pop() if len(ends) == 1 else None
+def next_window(window: int, took: float, left: float) -> int:
+    """How many jobs can be looked through in the time that is left, if so many took this long."""
+    fitting = window * left / max(took, 1e-6)
+    return int(min(fitting, window * GROWTH))
 
 
-def _is_walked(wanted: Mapping[str, Any]) -> bool:
+def _is_together(line: JobFilter) -> bool:
+    """Whether the jobs that are counted lie one behind the other."""
+    return all(getattr(line, name) is None for name in LINES) and not is_bad_end(line.states)
+
+
+def _is_walked(wanted: JobFilter) -> bool:
     """Whether jobs are read one after the other to find those that match."""
-    state = wanted.get("state")
-    return any(name in wanted for name in _UNINDEXED) or (
-        state is not None and state not in _INDEXED_STATES
-    )
+    if wanted.states == (JobState.ACTIVE,):
+        return False  # the leases name them
+    if any(getattr(wanted, name) is not None for name in _UNINDEXED):
+        return True
+    lines = sum(getattr(wanted, name) is not None for name in LINES)
+    if wanted.states is None:
+        return lines > 1
+    return lines > 0 or not is_bad_end(wanted.states)

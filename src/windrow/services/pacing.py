@@ -17,7 +17,7 @@ from typing import Final
 from windrow.queue.events import EventType
 from windrow.queue.job import FINAL, Job
 from windrow.queue.queue import Queue
-from windrow.queue.records import EventBatch, EventFilter
+from windrow.queue.records import EventBatch, EventFilter, JobFilter
 from windrow.services.tenant_queue import TenantQueue
 
 MINUTES: Final = 60
@@ -30,6 +30,7 @@ PAGE: Final = 1000
 SAMPLE: Final = 200
 _ENDS: Final = EventFilter(types=(EventType.JOB_FINISHED,))
 _ANY: Final = EventFilter()
+_ENDED: Final = JobFilter(states=tuple(FINAL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class PaceKeeper:
             if minute not in self._seen:
                 self._note(await jobs.list(state=ended, after=after, limit=FEW))
             step = min(count, FARTHEST)
-            after = await self._queue.store.find_earlier(after, step, is_finished=True)
+            after = await self._queue.store.find_earlier(_ENDED, step, after=after)
             if after is None or time.monotonic() > until:
                 break
         for minute in [minute for minute in self._seen if minute <= last - MINUTES]:

@@ -234,7 +234,7 @@ class BullmqStore(Refusing):
         return await looking.list_jobs(self._links, wanted, after, limit)
 
     async def find_earlier(
-        self, after: str | None, count: int, *, is_finished: bool | None = None
+        self, wanted: JobFilter, count: int, *, after: str | None = None
     ) -> str | None:
         return None  # ids are not in an order there: a listing reads all of them anyway
 

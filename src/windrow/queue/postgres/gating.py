@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 from windrow.queue.postgres.rows import Row, sql
@@ -52,7 +52,7 @@ TENANT: Final = ENQUEUING | {
 _ACTIVE_BY_LEASE: Final = "ARRAY(SELECT unnest(job_ids) FROM windrow.lease)"
 
 
-@cache
+@lru_cache(maxsize=1000)  # there is a text for each set of filters that jobs are listed by
 def gated(statement: Statement) -> Statement:
     """The call of the function that is this statement; those that need none as they are."""
     if statement.name == "list_jobs":

@@ -5,10 +5,12 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from windrow.queue.ids import is_id
 from windrow.queue.job import Job, JobError, JobState, Step
+from windrow.queue.postgres.listings import earlier_statement, list_statement
 from windrow.queue.postgres.rows import Row, sql, to_error, to_job
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.records import ErrorCount, JobFilter, OnFull, QueueInfo, ReadyKind
@@ -36,6 +38,11 @@ async def read_steps(run: Run, ids: Sequence[str]) -> dict[str, list[Step]]:
     for row in await run("get_steps", ids=ids):
         steps[str(row["job_id"])].append(Step(row["name"], row["result"], row["at"]))
     return steps
+
+
+def _can_be(*ids: str | None) -> bool:
+    """Whether there can be jobs and groups with these ids."""
+    return all(is_id(one) for one in ids if one is not None)
 
 
 class Looking(Verbs):
@@ -73,35 +80,22 @@ class Looking(Verbs):
     async def list_jobs(
         self, wanted: JobFilter, *, after: str | None = None, limit: int = 100
     ) -> list[Job]:
-        if not all(
-            is_id(value) for value in (wanted.group, wanted.since, after) if value is not None
-        ):
+        if not _can_be(wanted.group, wanted.since, after):
             return []
-        states = wanted.states
-        values = {
-            "after": after,
-            "limit": limit,
-            "queue": wanted.queue,
-            "kind": wanted.kind,
-            "state": states[0] if states is not None and len(states) == 1 else None,
-            "states": list(states) if states is not None and len(states) != 1 else None,
-            "tenant": wanted.tenant,
-            "group_id": wanted.group,
-            "tag": wanted.tag,
-            "error": wanted.error,
-            "text": wanted.text,
-            "unique_key": wanted.unique,
-            "since": wanted.since,
-            "is_running": True if states == (JobState.ACTIVE,) else None,
-        }
-        return [to_job(row) for row in await self._database.fetch_planned(sql("list_jobs"), values)]
+        statement = list_statement(wanted, is_after=after is not None)
+        values = asdict(wanted) | {"after": after, "limit": limit}
+        return [to_job(row) for row in await self._database.fetch(statement, values)]
 
     async def find_earlier(
-        self, after: str | None, count: int, *, is_finished: bool | None = None
+        self, wanted: JobFilter, count: int, *, after: str | None = None
     ) -> str | None:
-        values = {"after": after, "count": count, "is_finished": is_finished}
-        [row] = await self._database.fetch_planned(sql("find_earlier"), values)
-        return None if row["id"] is None else str(row["id"])
+        if not _can_be(wanted.group, after):
+            return None
+        statement = earlier_statement(wanted, is_after=after is not None)
+        values = asdict(wanted) | {"after": after, "count": count}
+        for row in await self._database.fetch(statement, values):
+            return str(row["id"])
+        return None
 
     async def list_ended(
         self,
@@ -113,7 +107,7 @@ class Looking(Verbs):
         skip: int = 0,
         limit: int = 100,
     ) -> list[str]:
-        if not all(is_id(value) for value in (group_id, after) if value is not None):
+        if not _can_be(group_id, after):
             return []
         values: dict[str, Any] = {
             "group_id": group_id,

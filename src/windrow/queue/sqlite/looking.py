@@ -9,7 +9,15 @@ from itertools import islice
 from typing import Any, Final
 
 from windrow.queue.job import FINAL, LIVE, Job, JobState, Step
-from windrow.queue.records import ErrorCount, JobFilter, QueueInfo, ReadyKind
+from windrow.queue.records import (
+    BAD_ENDS,
+    LINES,
+    ErrorCount,
+    JobFilter,
+    QueueInfo,
+    ReadyKind,
+    is_bad_end,
+)
 from windrow.queue.sqlite.rows import (
     id_list,
     read_error,
@@ -20,8 +28,6 @@ from windrow.queue.sqlite.rows import (
     to_time,
 )
 from windrow.queue.sqlite.work import Work, statement
-
-_BAD_ENDS: Final = frozenset({JobState.FAILED, JobState.CANCELLED})
 
 # A condition of list_jobs.sql for each field of a filter.
 _CONDITIONS: Final = {
@@ -35,6 +41,7 @@ _CONDITIONS: Final = {
     "text": "instr(lower(p.payload), lower(:text)) > 0",
     "since": "j.id >= :since",
 }
+_AFTER: Final = "j.id < :after"
 _ANY_STATE: Final = "j.state IN (SELECT value FROM json_each(:states))"
 # Few jobs are active among many that wait, and the leases name them.
 _ACTIVE: Final = (
@@ -81,39 +88,69 @@ def get_steps(work: Work, ids: Sequence[str]) -> dict[str, list[Step]]:
 
 def list_jobs(work: Work, wanted: JobFilter, after: str | None, limit: int) -> list[Job]:
     """A page of jobs, newest first: each part is read in that order from an index and merged."""
-    conditions = [text for name, text in _CONDITIONS.items() if getattr(wanted, name) is not None]
+    conditions = list(_conditions(wanted))
     values = {name: getattr(wanted, name) for name in _CONDITIONS}
     if after is not None:
-        conditions.append("j.id < :after")
+        conditions.append(_AFTER)
     values |= {"after": after, "limit": limit, "states": to_json(wanted.states)}
     parts = [
         _select(work, table, [*conditions, condition], values)
-        for table, condition in _parts(wanted.states)
+        for table, condition in _parts(wanted.states, has_line=_line(wanted) is not None)
     ]
     newest_first = merge(*parts, key=lambda job: job.id, reverse=True)
     return list(islice(newest_first, limit))
 
 
-def find_earlier(work: Work, after: str | None, count: int, is_finished: bool | None) -> str | None:
-    """Of two tables, the later of the ids that lie so far back: no more than that is in either."""
-    values = {"after": after, "count": count, "is_finished": is_finished}
-    rows = work.rows("find_earlier", values)
-    return max((job_id for (job_id,) in rows), default=None)
+def find_earlier(work: Work, wanted: JobFilter, count: int, after: str | None) -> str | None:
+    """Counted in the order of one index of each table."""
+    line = _line(wanted)
+    conditions = ["true" if after is None else _AFTER]
+    if line is not None:
+        conditions.append(_CONDITIONS[line])
+    elif wanted.states is not None and is_bad_end(wanted.states):
+        conditions.append(_BAD_END.format(state=wanted.states[0].value))
+    text = statement("find_earlier").format(conditions=" AND ".join(conditions))
+    values = {name: getattr(wanted, name) for name in LINES}
+    values |= {"after": after, "count": count, "is_finished": _are_finished(wanted.states)}
+    return next((row["id"] for row in work.named_rows(text, values)), None)
+
+
+def _are_finished(states: Sequence[JobState] | None) -> bool | None:
+    """Whether these are states of jobs that have ended, or of others; None: of both."""
+    ends = {state in FINAL for state in states or JobState}
+    return ends.pop() if len(ends) == 1 else None
 
 
 def list_ended(work: Work, values: dict[str, Any]) -> list[str]:
     return [job_id for (job_id,) in work.rows("list_ended", values)]
 
 
-def _parts(states: tuple[JobState, ...] | None) -> Iterator[tuple[str, str]]:
-    """The tables to read, each with a condition on the state."""
+def _line(wanted: JobFilter) -> str | None:
+    """The field whose index is narrowest, if one has an index."""
+    return next((name for name in LINES if getattr(wanted, name) is not None), None)
+
+
+def _conditions(wanted: JobFilter) -> Iterator[str]:
+    """What the fields of a filter ask for. A plus keeps SQLite from an index: it knows nothing of
+    how many jobs a tenant has, and would read all of them to find those of a key."""
+    line = None if wanted.states == (JobState.ACTIVE,) else _line(wanted)
+    for name, text in _CONDITIONS.items():
+        if getattr(wanted, name) is not None:
+            yield f"+{text}" if name in LINES and name != line else text
+
+
+def _parts(
+    states: tuple[JobState, ...] | None, *, has_line: bool = False
+) -> Iterator[tuple[str, str]]:
+    """The tables to read, each with a condition on the state, which serves where no other field has
+    an index."""
     if states is None:
         yield from (("windrow_job_live", "true"), ("windrow_job_finished", "true"))
         return
     chosen = frozenset(states)
     if chosen & LIVE:
         yield "windrow_job_live", _ACTIVE if chosen & LIVE == {JobState.ACTIVE} else _ANY_STATE
-    if chosen & FINAL and chosen & FINAL <= _BAD_ENDS:
+    if chosen & FINAL and chosen & FINAL <= BAD_ENDS and not has_line:
         for state in chosen & FINAL:
             yield "windrow_job_finished", _BAD_END.format(state=state.value)
     elif chosen & FINAL:

@@ -297,9 +297,9 @@ class SqliteStore(FarRunVerbs):
         return await self._read(lambda work: looking.list_jobs(work, wanted, after, limit))
 
     async def find_earlier(
-        self, after: str | None, count: int, *, is_finished: bool | None = None
+        self, wanted: JobFilter, count: int, *, after: str | None = None
     ) -> str | None:
-        return await self._read(lambda work: looking.find_earlier(work, after, count, is_finished))
+        return await self._read(lambda work: looking.find_earlier(work, wanted, count, after))
 
     async def list_ended(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import psycopg
@@ -19,9 +20,13 @@ from tests.postgres_server import create_database, drop_database
 from windrow.clock import Clock
 from windrow.queue.checks import hash_group_key
 from windrow.queue.ids import new_id
+from windrow.queue.job import JobState
 from windrow.queue.postgres.connection import PLANNER_SETTINGS
+from windrow.queue.postgres.listings import earlier_statement, list_statement
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.store import PostgresStore
+from windrow.queue.records import JobFilter
+from windrow.queue.statements import Statement
 
 JOBS = 50_000
 BATCH = 100
@@ -79,17 +84,25 @@ HOT: dict[str, dict[str, Any]] = {
     "delete_group_keys": {"group_id": new_id(), "limit": 10_000},
     "find_applied": {"ids": _IDS, "tokens": _TOKENS},
 }
-LISTS: dict[str, tuple[dict[str, Any], str]] = {
-    "group": ({"group_id": new_id()}, "group"),
-    "ended pages of a crawl": (
-        {"group_id": new_id(), "kind": "web.scrape", "states": ["completed", "failed"]},
-        "group",
-    ),
-    "tenant": ({"tenant": "acme"}, "tenant"),
-    "unique": ({"unique_key": "key"}, "unique"),
-    "failed": ({"state": "failed"}, "state_id"),
-    "active": ({"state": "active", "is_running": True}, "job_live_pkey"),
-    "everything": ({}, "id"),
+_ENDS = (JobState.COMPLETED, JobState.FAILED)
+_ID = new_id()
+# What is listed, and what the index is looked up by.
+LISTS: dict[str, tuple[JobFilter, str]] = {
+    "group": (JobFilter(group=_ID), "group_id"),
+    "pages of a crawl": (JobFilter(group=_ID, kind="web.scrape", states=_ENDS), "group_id"),
+    "tenant": (JobFilter(tenant="acme"), "tenant"),
+    "own failed": (JobFilter(tenant="acme", states=(JobState.FAILED,), since=_ID), "tenant"),
+    "unique": (JobFilter(unique="key"), "unique_key"),
+    "own unique": (JobFilter(unique="key", tenant="acme"), "unique_key"),
+    "failed": (JobFilter(states=(JobState.FAILED,)), "state"),
+    "held": (JobFilter(states=(JobState.HELD,)), "state"),
+    "active": (JobFilter(states=(JobState.ACTIVE,)), "id = ANY"),
+    "own active": (JobFilter(tenant="a", unique="b", states=(JobState.ACTIVE,)), "id = ANY"),
+    "kind": (JobFilter(kind="work", since=_ID), "id >="),
+    "ready kind": (JobFilter(kind="work", states=(JobState.READY,), since=_ID), "id >="),
+    "tag": (JobFilter(tag="a", since=_ID), "id >="),
+    "text": (JobFilter(text="a", since=_ID), "id >="),
+    "everything": (JobFilter(), "id <"),
 }
 
 
@@ -137,6 +150,27 @@ def plan(connection: Any, name: str, values: dict[str, Any]) -> list[dict[str, A
     with psycopg.RawCursor(connection) as cursor:
         explain = "EXPLAIN (FORMAT JSON) " + statement.numbered
         cursor.execute(explain.encode(), statement.bind(values))
+        found = cursor.fetchone()
+    assert found is not None
+    [top] = json.loads(found[0]) if isinstance(found[0], str) else found[0]
+    return list(nodes(top["Plan"]))
+
+
+def generic_plan(
+    connection: Any, statement: Statement, values: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Every node of the plan that is kept for all values, on whatever connection."""
+    types = {"limit": "integer", "count": "integer", "most": "integer", "states": "text[]"}
+    types |= dict.fromkeys(("after", "since", "group"), "uuid")
+    given = ", ".join(types.get(name, "text") for name in statement.parameters)
+    bound = [list(one) if isinstance(one, tuple) else one for one in statement.bind(values)]
+    with psycopg.ClientCursor(connection) as cursor:
+        cursor.execute("DEALLOCATE ALL")
+        declared = f"({given})" if given else ""
+        cursor.execute(f"PREPARE planned{declared} AS {statement.numbered}".encode())
+        marks = ", ".join(["%s"] * len(bound))
+        call = f"EXPLAIN (FORMAT JSON) EXECUTE planned{f'({marks})' if bound else ''}"
+        cursor.execute(call.encode(), bound)
         found = cursor.fetchone()
     assert found is not None
     [top] = json.loads(found[0]) if isinstance(found[0], str) else found[0]
@@ -264,18 +298,62 @@ def test_parked_keys_are_listed_once_by_their_index(connection: Any, name: str, 
 
 @pytest.mark.parametrize("wanted", LISTS)
 def test_lists_go_by_the_index_of_their_filter(connection: Any, wanted: str) -> None:
-    """Planned for the values at hand, and as anybody else's statements are."""
-    values, index = LISTS[wanted]
-    given = dict.fromkeys(sql("list_jobs").parameters) | {"limit": 50} | values
+    """By a plan that is kept for all values, on every leaf."""
+    asked, by = LISTS[wanted]
+    statement = list_statement(asked, is_after=True)
+    values = asdict(asked) | {"after": UNKNOWN_ID, "limit": 50}
     with connection.transaction(force_rollback=True):
-        connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
-        connection.execute("SET LOCAL enable_seqscan = on")
-        connection.execute("SET LOCAL enable_bitmapscan = on")
-        found = plan(connection, "list_jobs", given)
+        connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        found = generic_plan(connection, statement, values)
 
-    used = {node["Index Name"] for node in found if "Index Name" in node}
-    assert [scan for scan in whole_scans(found) if scan[1] == "job_live"] == []
-    assert any(index in name or name == "job_live_pkey" for name in used)
+    assert_listed_by(found, by)
+
+
+@pytest.mark.parametrize("wanted", LISTS)
+def test_lists_planned_while_there_are_no_jobs_go_by_the_same_index(
+    empty: psycopg.Connection[Any], wanted: str
+) -> None:
+    asked, by = LISTS[wanted]
+    values = asdict(asked) | {"after": UNKNOWN_ID, "limit": 50}
+    assert_listed_by(generic_plan(empty, list_statement(asked, is_after=True), values), by)
+
+
+def assert_listed_by(found: list[dict[str, Any]], by: str) -> None:
+    scans = [node for node in found if node.get("Relation Name", "").startswith("job_")]
+    jobs = [
+        node for node in scans if node["Relation Name"].startswith(("job_live", "job_finished"))
+    ]
+    assert jobs
+    assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}
+    for node in jobs:
+        assert by in node["Index Cond"], node
+    for node in scans:  # what belongs to a job is looked up by its id
+        assert "Index Cond" in node, node
+
+
+@pytest.mark.parametrize(
+    ("wanted", "by"),
+    [
+        (JobFilter(), "id <"),
+        (JobFilter(kind="work"), "id <"),
+        (JobFilter(tenant="acme", kind="work"), "tenant"),
+        (JobFilter(group=_ID, tenant="acme"), "group_id"),
+        (JobFilter(states=(JobState.CANCELLED,)), "state"),
+        (JobFilter(states=(JobState.READY,)), "id <"),
+    ],
+)
+def test_jobs_are_counted_back_in_the_order_of_an_index(
+    connection: Any, wanted: JobFilter, by: str
+) -> None:
+    statement = earlier_statement(wanted, is_after=True)
+    values = asdict(wanted) | {"after": UNKNOWN_ID, "count": 1000}
+    found = generic_plan(connection, statement, values)
+    jobs = [node for node in found if node.get("Relation Name", "").startswith("job_")]
+
+    assert jobs
+    for node in jobs:
+        assert by in node["Index Cond"], node
+    assert not {"Sort", "Incremental Sort"} & {node["Node Type"] for node in found}
 
 
 @pytest.mark.parametrize(

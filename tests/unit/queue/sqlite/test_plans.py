@@ -10,7 +10,8 @@ import pytest
 
 from windrow.queue.job import JobState
 from windrow.queue.migrate import load_migrations
-from windrow.queue.sqlite.looking import _CONDITIONS, _parts
+from windrow.queue.records import JobFilter
+from windrow.queue.sqlite.looking import _CONDITIONS, _conditions, _parts
 from windrow.queue.sqlite.schema import split_script
 from windrow.queue.sqlite.work import PACKAGE, statement
 
@@ -156,6 +157,44 @@ def test_lists_use_an_index(
     steps = plan(database, statement("list_jobs").format(table=table, conditions=conditions))
 
     assert index.format(table=table) in steps
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        (JobFilter(unique="a", tenant="t"), "_unique (unique_key=?"),
+        (JobFilter(group="g", tenant="t"), "_group (group_id=?"),
+        (JobFilter(tenant="t", states=(JobState.FAILED,)), "_tenant (tenant=?"),
+        (JobFilter(tenant="t", states=(JobState.ACTIVE,)), "INTEGER PRIMARY KEY (rowid=?)"),
+    ],
+)
+def test_lists_by_several_things_use_the_index_that_has_fewest(
+    database: sqlite3.Connection, wanted: JobFilter, index: str
+) -> None:
+    """Those that pages are counted by, so that no page reads more."""
+    for table, condition in _parts(wanted.states, has_line=True):
+        conditions = " AND ".join((*_conditions(wanted), condition))
+        steps = plan(database, statement("list_jobs").format(table=table, conditions=conditions))
+        [jobs] = [step for step in steps.splitlines() if re.search(r" j ", step)]
+        assert index in jobs
+
+
+@pytest.mark.parametrize(
+    ("condition", "index"),
+    [
+        ("true", "_id"),
+        (_CONDITIONS["tenant"], "_tenant (tenant=?)"),
+        (_CONDITIONS["group"], "_group (group_id=?)"),
+    ],
+)
+def test_jobs_are_counted_back_in_the_order_of_an_index(
+    database: sqlite3.Connection, condition: str, index: str
+) -> None:
+    steps = plan(database, statement("find_earlier").format(conditions=condition))
+
+    for table in ("windrow_job_live", "windrow_job_finished"):
+        assert f"j USING COVERING INDEX {table}{index}" in steps
+    assert "TEMP B-TREE" not in steps
 
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])

@@ -1,9 +1,9 @@
 -- A page of jobs, newest first, without results and histories.
--- :after, the last id of the page before, or null; :limit; each of :queue, :kind, :state, :states,
--- :tenant, :group_id, :tag, :error, :text, :unique_key, :since may be null: any. One state is given as :state,
--- several as :states: only the former keeps the order of the index by state. :is_running, true if
--- only active ones are wanted, else null: few are active among many that wait, and the leases name
--- them.
+-- {table} windrow.job, or the half of it that can have them; {conditions} and {order} those of `listings.py`,
+-- with their parameters; :limit. A text for each set of filters, so that its plan can be kept: to plan
+-- one with all leaves takes longer than most pages do.
+-- What belongs to a job is looked up for each: as joins they could be planned to read all of it,
+-- because how many jobs there will be is not known.
 SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attempts, job.crashes,
        job.runs, job.max_attempts, job.max_crashes, job.created_at, job.run_at, job.started_at,
        job.finished_at,
@@ -15,30 +15,20 @@ SELECT job.id, job.seq, job.queue, job.kind, job.state, job.priority, job.attemp
        lease.token AS lease, lease.worker, lease.expires_at AS lease_expires_at,
        progress.percent, progress.message, progress.counters, progress.updated_at
   FROM (SELECT *
-          FROM windrow.job
-         WHERE (:after::uuid IS NULL OR job.id < :after)
-           AND (:since::uuid IS NULL OR job.id >= :since)
-           AND (:queue::text IS NULL OR job.queue = :queue)
-           AND (:kind::text IS NULL OR job.kind = :kind)
-           AND (:state::text IS NULL OR job.state = :state)
-           AND (:states::text[] IS NULL OR job.state = ANY (:states))
-           AND (:is_running::boolean IS NULL
-                OR job.id = ANY (ARRAY(SELECT unnest(job_ids) FROM windrow.lease)))
-           AND (:tenant::text IS NULL OR job.tenant = :tenant)
-           AND (:group_id::uuid IS NULL OR job.group_id = :group_id)
-           AND (:unique_key::text IS NULL OR job.unique_key = :unique_key)
-           AND (:error::text IS NULL OR position(lower(:error) IN lower(job.error)) > 0)
-           AND (:tag::text IS NULL OR EXISTS (
-                    SELECT FROM windrow.job_payload AS tagged
-                     WHERE tagged.id = job.id AND :tag = ANY (tagged.tags)))
-           AND (:text::text IS NULL OR EXISTS (
-                    SELECT FROM windrow.job_payload AS told
-                     WHERE told.id = job.id
-                       AND position(lower(:text) IN lower(told.payload::text)) > 0))
-         ORDER BY job.id DESC
+          FROM {table} AS job
+         WHERE {conditions}
+         ORDER BY {order}
          LIMIT :limit::integer) AS job
-  JOIN windrow.job_payload AS stored ON stored.id = job.id
-  LEFT JOIN windrow.lease ON lease.token = job.lease AND job.state = 'active'
-  LEFT JOIN windrow.job_progress AS progress ON progress.id = job.id
-  LEFT JOIN windrow.job_group ON job_group.id = job.group_id AND job.finished_at IS NOT NULL
+ CROSS JOIN LATERAL (
+       SELECT * FROM windrow.job_payload AS stored WHERE stored.id = job.id OFFSET 0) AS stored
+  LEFT JOIN LATERAL (
+       SELECT token, worker, expires_at FROM windrow.lease
+        WHERE lease.token = job.lease AND job.state = 'active' OFFSET 0) AS lease ON true
+  LEFT JOIN LATERAL (
+       SELECT * FROM windrow.job_progress AS progress
+        WHERE progress.id = job.id OFFSET 0) AS progress ON true
+  LEFT JOIN LATERAL (
+       SELECT * FROM windrow.job_group
+        WHERE job_group.id = job.group_id AND job.finished_at IS NOT NULL
+       OFFSET 0) AS job_group ON true
  ORDER BY job.id DESC

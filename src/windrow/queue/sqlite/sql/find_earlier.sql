@@ -1,14 +1,9 @@
--- The ids that lie so many jobs back, of the live and of the finished ones.
--- :after, an id to begin before, or null; :count; :is_finished, which of them, or null: both
--- Returns id, once for each table that has so many.
-SELECT id FROM (
-  SELECT id FROM windrow_job_live
-  WHERE (:after IS NULL OR id < :after) AND :is_finished IS NOT 1
-  ORDER BY id DESC LIMIT 1 OFFSET :count
-)
+-- The id of a job that lies so many jobs back.
+-- {conditions} those of `looking.py`, with their parameters; :is_finished, whether only those that
+-- have ended are counted, or only others, or null: both; :count
+-- Returns id, or nothing if there are not so many.
+SELECT j.id FROM windrow_job_live AS j WHERE :is_finished IS NOT 1 AND {conditions}
 UNION ALL
-SELECT id FROM (
-  SELECT id FROM windrow_job_finished
-  WHERE (:after IS NULL OR id < :after) AND :is_finished IS NOT 0
-  ORDER BY id DESC LIMIT 1 OFFSET :count
-)
+SELECT j.id FROM windrow_job_finished AS j WHERE :is_finished IS NOT 0 AND {conditions}
+ORDER BY 1 DESC
+LIMIT 1 OFFSET :count
