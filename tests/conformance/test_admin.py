@@ -256,6 +256,18 @@ async def test_so_many_jobs_back_are_counted_by_what_an_index_has(store: Store, 
     assert await store.find_earlier(wanted, 3) is None
 
 
+async def test_newest_jobs_of_a_tenant_are_counted_by_queue_and_state(store: Store) -> None:
+    await add_completed(store, tenant="acme")
+    await add(store, tenant="globex")
+    await add(store, tenant="acme", queue="other")
+    await add(store, tenant="acme", queue="other")
+
+    ready, ended = ("other", JobState.READY), ("default", JobState.COMPLETED)
+    assert await store.count_tenant("acme", 10) == {ready: 2, ended: 1}
+    assert await store.count_tenant("acme", 2) == {ready: 2}
+    assert await store.count_tenant("initech", 10) == {}
+
+
 async def test_filters_hold_on_every_page(store: Store) -> None:
     wanted = [await add(store, "ab"[n % 2]) for n in range(10)][::2]
     page = await store.list_jobs(JobFilter(kind="a"), limit=3)

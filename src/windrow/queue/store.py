@@ -358,6 +358,10 @@ class JobAdmin(Protocol):
         """Every queue that has jobs or is paused, by name. No scan of history."""
         ...
 
+    async def count_tenant(self, tenant: str, most: int) -> dict[tuple[str, JobState], int]:
+        """How many of a tenant's newest jobs, `most` at the most, are in each queue and state."""
+        ...
+
     async def list_ready_kinds(self, limit: int = 100) -> list[ReadyKind]:
         """The kinds of the first `limit` ready jobs of each queue, in the order in which they would
         be claimed; paused queues too. By queue and kind."""

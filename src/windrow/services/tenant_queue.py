@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ import msgspec
 from windrow.errors import DuplicateJob, GroupNotFound, InvalidJob, JobNotFound, NotPermitted
 from windrow.pipelines.knowledge.items import OPERATIONS
 from windrow.queue.ids import plain_id
-from windrow.queue.job import Job, JobState, NewJob
+from windrow.queue.job import Job, NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.records import Change, Group, Inserted, QueueInfo
 from windrow.redaction import restore
@@ -30,7 +29,6 @@ OWN_KINDS: Final = (
 )
 TENANT_KEY: Final = "tenant:"
 MOST_COUNTED: Final = 10_000
-PAGE: Final = 1_000
 
 
 class TenantQueue:
@@ -73,18 +71,13 @@ class TenantQueue:
         """Jobs, newest first; the filters are those of `Queue.list`."""
         return await self.queue.list(tenant=self.narrow(tenant), **wanted)
 
-    async def list_queues(self) -> builtins.list[QueueInfo]:
-        """Every queue with its counts; of a tenant those its jobs are in, counted up to 10,000."""
+    async def list_queues(self, *, most: int = MOST_COUNTED) -> builtins.list[QueueInfo]:
+        """Every queue with its counts; of a tenant those its newest jobs are in, of which `most`
+        are counted."""
         infos = await self.queue.queues()
         if self.tenant is None:
             return infos
-        counted: Counter[tuple[str, JobState]] = Counter()
-        after = None
-        while page := await self.list(after=after, limit=PAGE):
-            counted.update((job.queue, job.state) for job in page)
-            after = page[-1].id
-            if len(page) < PAGE or counted.total() >= MOST_COUNTED:
-                break
+        counted = await self.queue.store.count_tenant(self.tenant, most)
         own = {queue for queue, _ in counted}
         return [
             dataclasses.replace(

@@ -8,6 +8,7 @@ and what ingestion keeps is there: see `beside.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -240,6 +241,10 @@ class BullmqStore(Refusing):
 
     async def list_queues(self) -> list[QueueInfo]:
         return await looking.list_queues(self._links)
+
+    async def count_tenant(self, tenant: str, most: int) -> dict[tuple[str, JobState], int]:
+        newest = await self.list_jobs(JobFilter(tenant=tenant), limit=most)
+        return Counter((job.queue, job.state) for job in newest)
 
     async def list_ready_kinds(self, limit: int = 100) -> list[ReadyKind]:
         return await looking.list_ready_kinds(self._links, limit)

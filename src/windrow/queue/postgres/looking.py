@@ -141,6 +141,10 @@ class Looking(Verbs):
             for row in await self._run("list_queues", queues=list(counts))
         ]
 
+    async def count_tenant(self, tenant: str, most: int) -> dict[tuple[str, JobState], int]:
+        rows = await self._run("count_tenant", tenant=tenant, most=most)
+        return {(row["queue"], JobState(row["state"])): row["n"] for row in rows}
+
     async def list_ready_kinds(self, limit: int = 100) -> list[ReadyKind]:
         return [ReadyKind(**row) for row in await self._run("list_ready_kinds", limit=limit)]
 

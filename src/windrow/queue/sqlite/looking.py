@@ -190,6 +190,11 @@ def _oldest_ready(work: Work, queue: str, counts: dict[JobState, int]) -> Any:
     return to_optional_time(run_at)
 
 
+def count_tenant(work: Work, tenant: str, most: int) -> dict[tuple[str, JobState], int]:
+    rows = work.rows("count_tenant", {"tenant": tenant, "most": most})
+    return {(queue, to_state(state)): count for queue, state, count in rows}
+
+
 def list_ready_kinds(work: Work, limit: int) -> list[ReadyKind]:
     return [
         ReadyKind(*row)

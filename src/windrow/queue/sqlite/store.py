@@ -363,6 +363,9 @@ class SqliteStore(FarRunVerbs):
     async def list_queues(self) -> list[QueueInfo]:
         return await self._read(looking.list_queues)
 
+    async def count_tenant(self, tenant: str, most: int) -> dict[tuple[str, JobState], int]:
+        return await self._read(lambda work: looking.count_tenant(work, tenant, most))
+
     async def list_ready_kinds(self, limit: int = 100) -> list[ReadyKind]:
         return await self._read(lambda work: looking.list_ready_kinds(work, limit))
 

@@ -356,6 +356,16 @@ def test_jobs_are_counted_back_in_the_order_of_an_index(
     assert not {"Sort", "Incremental Sort"} & {node["Node Type"] for node in found}
 
 
+def test_jobs_of_a_tenant_are_counted_from_the_newest_on(connection: Any) -> None:
+    found = generic_plan(connection, sql("count_tenant"), {"tenant": "acme", "most": 1000})
+    jobs = [node for node in found if node.get("Relation Name", "").startswith("job_")]
+
+    assert all("tenant" in node["Index Cond"] for node in jobs)
+    [limit] = [node for node in found if node["Node Type"] == "Limit"]
+    below = {node["Node Type"] for node in nodes(limit)}
+    assert not {"Sort", "Incremental Sort"} & below, "they are in this order already"
+
+
 @pytest.mark.parametrize(
     ("wanted", "index"),
     [

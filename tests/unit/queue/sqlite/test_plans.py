@@ -197,6 +197,14 @@ def test_jobs_are_counted_back_in_the_order_of_an_index(
     assert "TEMP B-TREE" not in steps
 
 
+def test_jobs_of_a_tenant_are_counted_from_the_newest_on(database: sqlite3.Connection) -> None:
+    steps = plan(database, statement("count_tenant"))
+
+    assert "windrow_job_live_tenant (tenant=?)" in steps
+    assert "windrow_job_finished_tenant (tenant=?)" in steps
+    assert "FOR ORDER BY" not in steps
+
+
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
 def test_lists_of_bad_ends_use_their_index(database: sqlite3.Connection, state: JobState) -> None:
     [(table, condition)] = _parts((state,))
