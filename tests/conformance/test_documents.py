@@ -55,6 +55,10 @@ async def put_sources_of(store: Store, *rows: DocumentRow) -> None:
             await store.put_sources([source])
 
 
+def named(id: str) -> SourceRow:
+    return SourceRow("acme", id, "docs", "folder", id)
+
+
 async def only(store: Store, uri: str = "a.md") -> DocumentInfo:
     [found] = await store.find_documents("acme", "docs", "s1", [uri])
     return found
@@ -291,24 +295,23 @@ async def test_sources_are_described_noted_listed_and_removed_with_their_documen
     assert [one.tenant for one in await store.list_sources()] == ["globex"]
 
 
-async def test_one_source_is_counted_by_itself_and_no_further_than_asked(store: Store) -> None:
+async def test_sources_are_counted_each_by_itself_and_no_further_than_asked(store: Store) -> None:
     rows = [document(uri, uri, size=10) for uri in ("a", "b", "c")]
     await put(store, *rows, document("d", source="s2"), document("a", tenant="globex"))
     await store.switch_contents([Written(rows[0][1].id, 4, "docs"), Written(rows[1][1].id, 2, "d")])
 
-    counted = await store.count_source("acme", "docs", "s1")
+    counted, other, none = await store.count_sources([named(n) for n in ("s1", "s2", "s3")])
     assert (counted.documents, counted.searchable, counted.pending) == (3, 2, 1)
     assert (counted.size, counted.chunks, counted.skipped) == (30, 6, 0)
-    assert [counted, await store.count_source("acme", "docs", "s2")] == (
-        await store.count_documents("acme")
-    )
-
-    first = await store.count_source("acme", "docs", "s1", most=1)
-    assert (first.documents, first.searchable, first.chunks) == (1, 1, 4), "by address"
-    without = await store.count_source("acme", "docs", "s1", with_chunks=False)
-    assert without == replace(counted, chunks=0)
-    none = await store.count_source("acme", "docs", "s3")
+    assert [counted, other] == await store.count_documents("acme")
     assert (none.documents, none.size, none.chunks) == (0, 0, 0)
+
+    first, second = await store.count_sources([named("s1"), named("s2")], most=1)
+    assert (first.documents, first.searchable, first.chunks) == (1, 1, 4), "by address"
+    assert second == other
+    [without] = await store.count_sources([named("s1")], with_chunks=False)
+    assert without == replace(counted, chunks=0)
+    assert await store.count_sources([]) == []
 
 
 async def test_deleting_a_tenant_takes_what_is_theirs_and_nothing_else(store: Store) -> None:
@@ -407,7 +410,7 @@ async def test_document_whose_text_is_refused_says_why_until_it_has_another(stor
     assert (found.content, found.pending, found.skipped) == (old.id, new.id, "too long")
     [counted] = await store.count_documents("acme")
     assert (counted.searchable, counted.pending, counted.skipped) == (1, 0, 1)
-    one = await store.count_source("acme", "docs", "s1")
+    [one] = await store.count_sources([named("s1")])
     assert (one.searchable, one.pending, one.skipped) == (1, 0, 1)
     pending = await store.count_pending("acme", "docs", "s1")
     assert (pending.waiting, pending.contents) == (1, ()), "nothing is to come for it"

@@ -675,16 +675,10 @@ class DocumentStore(Protocol):
         """How much there is in each source that has documents; reads all of them."""
         ...
 
-    async def count_source(
-        self,
-        tenant: str | None,
-        collection: str,
-        source: str,
-        *,
-        most: int | None = None,
-        with_chunks: bool = True,
-    ) -> SourceCounts:
-        """How much there is in one source, of the first `most` documents by address if that is
+    async def count_sources(
+        self, sources: Sequence[SourceRow], *, most: int | None = None, with_chunks: bool = True
+    ) -> list[SourceCounts]:
+        """How much there is in each of these, of the first `most` documents by address if that is
         given. Chunks are the dearest to count; without them they are told as 0."""
         ...
 

@@ -15,7 +15,6 @@ from windrow.pipelines.index.writing import language_of
 from windrow.queue.documents import DocumentInfo, Place, Source
 from windrow.queue.queue import Queue
 from windrow.services.indexing import cut
-from windrow.services.reading import iterate_sources
 
 PAGE: Final = 1000
 TEXTS: Final = 50  # read at once
@@ -71,9 +70,8 @@ async def own_source(queue: Queue, id: str, tenant: str | None) -> Source:
     for source in await queue.store.get_sources(tenant or "", [id]):
         return source
     if tenant is None:
-        async for source in iterate_sources(queue, None):
-            if source.id == id:
-                return source
+        for source in await queue.store.get_sources(None, [id]):
+            return source
     raise SourceNotFound(id)
 
 

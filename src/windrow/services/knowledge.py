@@ -49,6 +49,9 @@ COLLECTION: Final = "default"
 LIBRARY: Final = "library:"
 DAY_SECONDS: Final = 86_400
 PAGE: Final = 1000
+# Documents of one source whose chunks are counted for somebody who will not wait: each is a look at
+# its content, anywhere in a large table.
+MOST_CUT: Final = 1000
 _WEB: Final = frozenset({"http", "https"})
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -86,7 +89,7 @@ class SourceInfo:
     source: Source
     counts: SourceCounts | None
     jobs: int = 0  # that have not ended, a thousand at the most
-    most: int | None = None  # documents that were counted at the most
+    most: int | None = None  # documents that were counted at the most; chunks of fewer: `most_cut`
     has_more_jobs: bool = False  # older ones were not looked at
 
     @property
@@ -102,6 +105,11 @@ class SourceInfo:
     def has_more(self) -> bool:
         """Whether there may be more documents than were counted."""
         return self.most is not None and self.documents >= self.most
+
+    @property
+    def most_cut(self) -> int | None:
+        """Of how many documents, the first, the chunks were counted, if not of all."""
+        return MOST_CUT if self.most is not None and self.documents > MOST_CUT else None
 
 
 async def add(
@@ -204,10 +212,8 @@ async def list_some(
     """A page of them, by tenant and id. Of each `most` documents are counted, without their chunks:
     it takes no longer when there are a million."""
     page = await queue.store.list_sources(tenant, after=after, limit=limit)
-    return [
-        SourceInfo(one, await _count(queue, one, most=most, with_chunks=False), most=most)
-        for one in page
-    ]
+    counted = await queue.store.count_sources(page, most=most, with_chunks=False)
+    return [SourceInfo(one, counts, most=most) for one, counts in zip(page, counted, strict=True)]
 
 
 async def find_source(queue: Queue, named: str, *, tenant: str | None = None) -> SourceInfo:
@@ -357,9 +363,12 @@ async def _read_sources(
 
 
 async def _describe(queue: Queue, source: Source, *, most: int | None = None) -> SourceInfo:
-    counts = await _count(queue, source, most=most)
     if most is None:
+        counts = await _count(queue, source)
         return SourceInfo(source, counts, await _count_jobs(queue, source))
+    counts = await _count(queue, source, most=most, with_chunks=False)
+    first = await _count(queue, source, most=min(most, MOST_CUT))
+    counts = replace(counts, chunks=first.chunks)
     page = await _find_jobs(queue, source)
     jobs = [job for job in page.jobs if job.tenant == source.tenant]
     return SourceInfo(source, counts, len(jobs), most, page.after is not None)
@@ -368,9 +377,8 @@ async def _describe(queue: Queue, source: Source, *, most: int | None = None) ->
 async def _count(
     queue: Queue, source: SourceRow, *, most: int | None = None, with_chunks: bool = True
 ) -> SourceCounts:
-    return await queue.store.count_source(
-        source.tenant, source.collection, source.id, most=most, with_chunks=with_chunks
-    )
+    [counts] = await queue.store.count_sources([source], most=most, with_chunks=with_chunks)
+    return counts
 
 
 async def _find_jobs(queue: Queue, source: Source) -> Page:

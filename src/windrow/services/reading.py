@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Final
 
 from windrow.errors import DocumentNotFound
-from windrow.queue.documents import DocumentInfo, Source
+from windrow.queue.documents import DocumentInfo
 from windrow.queue.ids import is_id
 from windrow.queue.queue import Queue
-
-PAGE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +69,3 @@ async def find_document(
     if not found:
         raise DocumentNotFound(named)
     return max(found, key=lambda one: (one.is_searchable, one.changed_at))
-
-
-async def iterate_sources(queue: Queue, tenant: str | None) -> AsyncIterator[Source]:
-    after = ("", "")
-    while page := await queue.store.list_sources(tenant, after=after, limit=PAGE):
-        for one in page:
-            yield one
-        after = (page[-1].tenant or "", page[-1].id)

@@ -184,24 +184,21 @@ class Documenting(Verbs):
         found = await self._run("count_documents", tenant=tenant, collection=collection)
         return [SourceCounts(**{**row, "tenant": row["tenant"] or None}) for row in found]
 
-    async def count_source(
-        self,
-        tenant: str | None,
-        collection: str,
-        source: str,
-        *,
-        most: int | None = None,
-        with_chunks: bool = True,
-    ) -> SourceCounts:
-        [row] = await self._run(
-            "count_source",
-            tenant=tenant_text(tenant),
-            collection=collection,
-            source=source,
+    async def count_sources(
+        self, sources: Sequence[SourceRow], *, most: int | None = None, with_chunks: bool = True
+    ) -> list[SourceCounts]:
+        counted = await self._run(
+            "count_sources",
+            tenants=[tenant_text(one.tenant) for one in sources],
+            collections=[one.collection for one in sources],
+            sources=[one.id for one in sources],
             most=most,
             with_chunks=with_chunks,
         )
-        return SourceCounts(tenant, collection, source, **row)
+        return [
+            SourceCounts(one.tenant, one.collection, one.id, **row)
+            for one, row in zip(sources, counted, strict=True)
+        ]
 
     async def find_at(
         self, uri: str, tenant: str | None = None, *, limit: int = 100

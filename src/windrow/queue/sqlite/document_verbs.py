@@ -151,19 +151,11 @@ class DocumentVerbs(ABC):
     ) -> list[SourceCounts]:
         return await self._read(lambda work: documenting.count_documents(work, tenant, collection))
 
-    async def count_source(
-        self,
-        tenant: str | None,
-        collection: str,
-        source: str,
-        *,
-        most: int | None = None,
-        with_chunks: bool = True,
-    ) -> SourceCounts:
+    async def count_sources(
+        self, sources: Sequence[SourceRow], *, most: int | None = None, with_chunks: bool = True
+    ) -> list[SourceCounts]:
         return await self._read(
-            lambda work: documenting.count_source(
-                work, tenant, collection, source, most, with_chunks
-            )
+            lambda work: documenting.count_sources(work, sources, most, with_chunks)
         )
 
     async def find_at(

@@ -20,6 +20,7 @@ from windrow.queue.documents import (
     Place,
     Source,
     SourceCounts,
+    SourceRow,
     Steps,
     move_values,
     page_values,
@@ -150,12 +151,15 @@ def count_documents(work: Work, tenant: str | None, collection: str | None) -> l
     return [SourceCounts(**{**row, "tenant": row["tenant"] or None}) for row in found]
 
 
-def count_source(
-    work: Work, tenant: str | None, collection: str, source: str, most: int | None, chunks: bool
-) -> SourceCounts:
-    place = {"tenant": tenant_text(tenant), "collection": collection, "source": source}
-    [row] = _rows(work, "count_source", {**place, "most": most, "with_chunks": chunks})
-    return SourceCounts(tenant, collection, source, **row)
+def count_sources(
+    work: Work, sources: Sequence[SourceRow], most: int | None, chunks: bool
+) -> list[SourceCounts]:
+    counted = []
+    for one in sources:
+        place = {"tenant": tenant_text(one.tenant), "collection": one.collection, "source": one.id}
+        [row] = _rows(work, "count_sources", {**place, "most": most, "with_chunks": chunks})
+        counted.append(SourceCounts(one.tenant, one.collection, one.id, **row))
+    return counted
 
 
 def find_at(work: Work, uri: str, tenant: str | None, limit: int) -> list[DocumentInfo]:

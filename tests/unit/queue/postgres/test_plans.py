@@ -389,13 +389,13 @@ def test_groups_are_listed_by_an_index_in_its_order(
 
 @pytest.mark.parametrize("mode", ["force_generic_plan", "force_custom_plan"])
 def test_one_source_is_counted_without_a_look_at_others(connection: Any, mode: str) -> None:
-    place = {"tenant": "", "collection": "docs", "source": "s1"}
+    place = {"tenants": ["", ""], "collections": ["docs"] * 2, "sources": ["s1", "s2"]}
     with connection.transaction(force_rollback=True):
         connection.execute(f"SET LOCAL plan_cache_mode = {mode}")
         values = place | {"most": 1000, "with_chunks": True}
-        found = plan(connection, "count_source", values)
+        found = plan(connection, "count_sources", values)
         values = place | {"most": 1000, "with_chunks": False}
-        without = plan(connection, "count_source", values) if "custom" in mode else []
+        without = plan(connection, "count_sources", values) if "custom" in mode else []
 
     used = {node.get("Index Name") for node in found} - {None}
     assert used == {"document_by_place", "content_pkey"}

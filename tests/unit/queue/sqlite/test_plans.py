@@ -72,7 +72,7 @@ def test_oldest_ready_job_is_found_by_stepping_through_the_index(
 
 
 def test_one_source_is_counted_without_a_look_at_others(database: sqlite3.Connection) -> None:
-    steps = plan(database, statement("count_source"))
+    steps = plan(database, statement("count_sources"))
 
     assert "windrow_document_by_place (tenant=? AND collection=? AND source=?)" in steps
     assert "SCAN document" not in steps

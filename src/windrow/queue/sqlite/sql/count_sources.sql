@@ -1,4 +1,4 @@
--- How much there is in one source, counting the first :most of its documents by address at the most
+-- How much there is in one of some sources, counting the first :most of its documents by address at the most
 -- (null: all of them; -1 is what SQLite calls that). :tenant :collection :source :with_chunks. Returns documents,
 -- searchable, pending, skipped, size, chunks; without :with_chunks these are 0 and no content is read.
 SELECT count(*) AS documents, count(content) AS searchable,
