@@ -15,6 +15,7 @@ from typing import Final
 
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import ErrorCount
+from windrow.services.listing import list_page
 from windrow.services.tenant_queue import TenantQueue
 
 NEWEST: Final = 5_000  # failed jobs that are counted while somebody waits for it
@@ -56,6 +57,16 @@ class ErrorPattern:
         return words_of(self.pattern)
 
 
+@dataclass(frozen=True, slots=True)
+class ErrorCounts:
+    """Of how many failed jobs, the newest, the patterns are at most; and if there was no time to
+    look for so many, the job up to which was looked."""
+
+    patterns: list[ErrorPattern]
+    newest: int
+    reached: str | None = None
+
+
 def pattern_of(error: str) -> str:
     """`no such image: <url>`, `page <number> of '…'`."""
     return _PARTS.sub(_placeholder, error[:_LONGEST])
@@ -71,13 +82,16 @@ def words_of(pattern: str) -> str:
     return max(re.split(r"<(?:url|id|number)>|…", pattern), key=len).strip()
 
 
-async def count_errors(jobs: TenantQueue, *, limit: int) -> tuple[list[ErrorPattern], int]:
-    """The most frequent patterns of the newest failed jobs, and of how many these are at most."""
+async def count_errors(jobs: TenantQueue, *, limit: int) -> ErrorCounts:
+    """The most frequent patterns of the newest failed jobs."""
     if jobs.tenant is None:
         counted = await jobs.queue.errors(limit=NEWEST, newest=NEWEST)
-        return (await group_errors(counted))[:limit], NEWEST
-    failed = await jobs.list(state=JobState.FAILED, limit=NEWEST_OF_TENANT)
-    return (await group_errors(_count(failed)))[:limit], NEWEST_OF_TENANT
+        return ErrorCounts((await group_errors(counted))[:limit], NEWEST)
+    # No index has the failed jobs of a tenant: they are looked for among its own.
+    wanted = {"state": JobState.FAILED}
+    page = await list_page(jobs, wanted, after=None, limit=NEWEST_OF_TENANT)
+    patterns = (await group_errors(_count(page.jobs)))[:limit]
+    return ErrorCounts(patterns, NEWEST_OF_TENANT, page.after if page.is_cut_short else None)
 
 
 async def group_errors(counted: Sequence[ErrorCount]) -> list[ErrorPattern]:

@@ -133,8 +133,13 @@ def _changes(payload: str, priority: str) -> dict[str, Any]:
 
 
 async def show_failed(look: Look) -> Response:
-    errors, newest = await count_errors(look.jobs, limit=MOST_ERRORS)
-    return look.render("failed.html", errors=errors, newest=newest)
+    counted = await count_errors(look.jobs, limit=MOST_ERRORS)
+    return look.render(
+        "failed.html",
+        errors=counted.patterns,
+        newest=counted.newest,
+        reached=made_at(counted.reached) if counted.reached else None,
+    )
 
 
 async def change_failed(look: Look) -> Response:

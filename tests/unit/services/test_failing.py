@@ -9,7 +9,13 @@ import pytest
 
 from windrow import Queue
 from windrow.queue.job import NewJob
-from windrow.services.failing import count_errors, pattern_of, retry_failed, retry_pattern
+from windrow.services.failing import (
+    ErrorCounts,
+    count_errors,
+    pattern_of,
+    retry_failed,
+    retry_pattern,
+)
 from windrow.services.tenant_queue import TenantQueue
 
 
@@ -62,13 +68,13 @@ async def test_errors_that_differ_by_a_number_are_one_and_run_again_together(que
     await fail(queue, [f"no image {n} there" for n in range(3)], tenant="acme")
     everybody, acme = TenantQueue(queue, None), TenantQueue(queue, "acme")
 
-    first, second, *rest = (await count_errors(everybody, limit=10))[0]
+    first, second, *rest = (await count_errors(everybody, limit=10)).patterns
     assert (first.title, first.count) == ("no image <number> there", 23)
     assert (second.title, second.count) == ("500", 2)  # alike to the letter
     assert [one.count for one in rest] == [1, 1]
     assert pattern_of(first.error) == first.pattern
     assert (await queue.get(first.example)).error == first.error
-    [own] = (await count_errors(acme, limit=10))[0]
+    [own] = (await count_errors(acme, limit=10)).patterns
     assert (own.title, own.count) == ("no image <number> there", 3)
 
     assert await retry_pattern(acme, own.pattern) == 3
@@ -77,4 +83,4 @@ async def test_errors_that_differ_by_a_number_are_one_and_run_again_together(que
     assert await retry_pattern(everybody, second.pattern) == 2
     assert await retry_failed(acme) == 0
     assert await retry_failed(everybody) == 2
-    assert await count_errors(everybody, limit=10) == ([], 5_000)
+    assert await count_errors(everybody, limit=10) == ErrorCounts([], 5_000)
