@@ -439,6 +439,7 @@ class EventBatch:
     group_id: str | None
     job_ids: tuple[str, ...] | None
     details: str | None = None  # a JSON object
+    jobs: int = 0  # how many there are, whether they are named or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,6 +450,7 @@ class EventFilter:
     queue: str | None = None
     group: str | None = None
     job: str | None = None
+    names_jobs: bool = True  # or only tells how many there are, which takes a fraction of the time
 
 
 @dataclass(frozen=True, slots=True)

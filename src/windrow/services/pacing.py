@@ -6,13 +6,14 @@ what has happened since, and never more than a bound. What it did not reach it r
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from windrow.queue.events import EventType
 from windrow.queue.job import FINAL, Job
@@ -22,14 +23,14 @@ from windrow.services.tenant_queue import TenantQueue
 
 MINUTES: Final = 60
 MOST_PAGES: Final = 50  # of a look
-PATIENCE_SECONDS: Final = 0.03  # for what happened since the last look, and for how long it took
+PATIENCE_SECONDS: Final = 0.02  # for what happened since the last look, and how long it took
 FEW: Final = 20  # of a minute that nobody looked at while it lasted
 FARTHEST: Final = 5000  # jobs stepped over at once
 SPAN: Final = 5000
 PAGE: Final = 1000
 SAMPLE: Final = 200
-_ENDS: Final = EventFilter(types=(EventType.JOB_FINISHED,))
-_ANY: Final = EventFilter()
+_ENDS: Final = EventFilter(types=(EventType.JOB_FINISHED,), names_jobs=False)
+_ANY: Final = EventFilter(names_jobs=False)
 _ENDED: Final = JobFilter(states=tuple(FINAL))
 
 
@@ -40,6 +41,7 @@ class Pace:
     ended not all are seen."""
 
     is_counted: bool  # where there are events
+    is_whole: bool  # whether all that happened is counted, or the rest at the next look
     ended: Sequence[int]
     failed: Sequence[int]
     waits: Sequence[float]  # half of those seen of a minute waited, or ran, no longer: seconds
@@ -70,20 +72,26 @@ class PaceKeeper:
         self._counts: defaultdict[int, Counter[tuple[str | None, bool]]] = defaultdict(Counter)
         # By minute: jobs that ended then, as many as were looked at.
         self._seen: defaultdict[int, dict[str, Span]] = defaultdict(dict)
+        # By minute: the job behind which those are that ended before.
+        self._ends: dict[int, str] = {}
+        # Of two who read on at once, both would count the same.
+        self._reading = asyncio.Lock()
 
     async def look(self, tenant: str | None = None) -> Pace:
         """Of a tenant, or (None) of all."""
         now = self._queue.store.clock.now() or datetime.now(UTC)
+        until = time.monotonic() + PATIENCE_SECONDS
         is_counted = self._queue.store.capabilities.events
-        if is_counted:
-            await self._read_on(now)
+        async with self._reading:
+            is_whole = await self._read_on(now, until) if is_counted else True
         last = _minute(now)
         counts = [self._counts.get(last - n, Counter()) for n in reversed(range(MINUTES))]
-        newest = await self._see(TenantQueue(self._queue, tenant), last)
+        newest = await self._see(TenantQueue(self._queue, tenant), last, until)
         waited, ran = [one.waited for one in newest], [one.ran for one in newest]
         minutes = [self._spans(last - n, tenant) for n in reversed(range(MINUTES))]
         return Pace(
             is_counted,
+            is_whole,
             ended=[_sum(one, tenant) for one in counts],
             failed=[_sum(one, tenant, failed_only=True) for one in counts],
             waits=[_share([one.waited for one in spans], 0.5) or 0.0 for spans in minutes],
@@ -95,25 +103,32 @@ class PaceKeeper:
             ran_most=_share(ran, 0.95),
         )
 
-    async def _see(self, jobs: TenantQueue, last: int) -> list[Span]:
+    async def _see(self, jobs: TenantQueue, last: int, until: float) -> list[Span]:
         """Look at the newest that ended, and at a few of each minute that none was seen of: as many
-        jobs farther back as ended in between, for a moment at most."""
+        jobs farther back as ended in between, for a moment at most. Where a minute that is over
+        ends does not change."""
         ended = list(FINAL)
         newest = self._note(await jobs.list(state=ended, limit=SAMPLE))
-        until = time.monotonic() + PATIENCE_SECONDS
         after = None
         for minute in range(last, last - MINUTES, -1):
             count = self._counts[minute].total() if minute in self._counts else 0
             if not count:
                 continue
+            if minute in self._ends:
+                after = self._ends[minute]
+                continue
+            if time.monotonic() > until:
+                break
             if minute not in self._seen:
                 self._note(await jobs.list(state=ended, after=after, limit=FEW))
             step = min(count, FARTHEST)
             after = await self._queue.store.find_earlier(_ENDED, step, after=after)
-            if after is None or time.monotonic() > until:
+            if after is None:
                 break
-        for minute in [minute for minute in self._seen if minute <= last - MINUTES]:
-            del self._seen[minute]
+            if minute < last:
+                self._ends[minute] = after
+        _forget(self._seen, last - MINUTES)
+        _forget(self._ends, last - MINUTES)
         return newest
 
     def _note(self, jobs: Sequence[Job]) -> list[Span]:
@@ -126,9 +141,8 @@ class PaceKeeper:
         seen = self._seen.get(minute, {}).values()
         return [one for one in seen if tenant in (None, one.tenant)]
 
-    async def _read_on(self, now: datetime) -> None:
-        oldest = _minute(now) - MINUTES
-        until = time.monotonic() + PATIENCE_SECONDS
+    async def _read_on(self, now: datetime, until: float) -> bool:
+        """Count what has happened since the last look; whether it was all of it."""
         if self._read_to is None:
             self._read_to = await self._find_place(now - timedelta(minutes=MINUTES))
         for _ in range(MOST_PAGES):
@@ -138,8 +152,8 @@ class PaceKeeper:
             self._read_to = page.read_to
             if not page.has_more or time.monotonic() > until:
                 break
-        for minute in [minute for minute in self._counts if minute < oldest]:
-            del self._counts[minute]
+        _forget(self._counts, _minute(now) - MINUTES - 1)
+        return not page.has_more
 
     async def _find_place(self, since: datetime) -> int:
         """A number of the stream behind which all that happened since then is."""
@@ -156,7 +170,7 @@ class PaceKeeper:
 
     def _count(self, batch: EventBatch) -> None:
         key = (batch.tenant, batch.state == "failed")
-        self._counts[_minute(batch.at)][key] += len(batch.job_ids or ())
+        self._counts[_minute(batch.at)][key] += batch.jobs
 
 
 def _sum(
@@ -167,6 +181,11 @@ def _sum(
         for (owner, has_failed), number in counts.items()
         if tenant in (None, owner) and (has_failed or not failed_only)
     )
+
+
+def _forget(minutes: dict[int, Any], last: int) -> None:
+    for minute in [minute for minute in minutes if minute <= last]:
+        del minutes[minute]
 
 
 def _minute(moment: datetime) -> int:

@@ -65,6 +65,7 @@ def _wanted(wanted: EventFilter) -> dict[str, Any]:
         "queue": wanted.queue,
         "group_id": wanted.group,
         "job_id": wanted.job,
+        "names_jobs": wanted.names_jobs,
     }
 
 
@@ -80,4 +81,5 @@ def _to_batch(row: Row) -> EventBatch:
         group_id=None if row["group_id"] is None else str(row["group_id"]),
         job_ids=None if row["job_ids"] is None else tuple(map(str, row["job_ids"])),
         details=row["details"],
+        jobs=row["jobs"],
     )

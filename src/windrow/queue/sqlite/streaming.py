@@ -27,6 +27,7 @@ def read_events(
             "queue": wanted.queue,
             "group_id": wanted.group,
             "job_id": None if wanted.job is None else pack_ids([wanted.job]),
+            "names_jobs": wanted.names_jobs,
             "limit": limit,
         },
     )
@@ -42,9 +43,11 @@ def prune_events(work: Work, seconds: float, limit: int) -> bool:
 
 
 def _to_batch(row: tuple[Any, ...]) -> EventBatch:
-    seq, at, type, state, queue, kind, tenant, group_id, job_ids, details = row
+    seq, at, type, state, queue, kind, tenant, group_id, job_ids, details, jobs = row
     ids = _unpack_ids(job_ids)
-    return EventBatch(seq, to_time(at), type, state, queue, kind, tenant, group_id, ids, details)
+    return EventBatch(
+        seq, to_time(at), type, state, queue, kind, tenant, group_id, ids, details, jobs
+    )
 
 
 def _unpack_ids(packed: bytes | None) -> tuple[str, ...] | None:

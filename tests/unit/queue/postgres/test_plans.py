@@ -221,7 +221,7 @@ def test_events_are_read_in_their_order_by_index(
     connection: Any, mode: str, job_id: str | None
 ) -> None:
     connection.execute(f"SET plan_cache_mode = {mode}")
-    values = {"after": 100, "until": 5100, "limit": 200, "job_id": job_id}
+    values = {"after": 100, "until": 5100, "limit": 200, "job_id": job_id, "names_jobs": True}
     found = plan(connection, "read_events", values | dict.fromkeys(("types", "queue", "group_id")))
     scans = [node for node in found if "Relation Name" in node]
 
