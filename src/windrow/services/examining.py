@@ -24,7 +24,7 @@ from windrow.queue.records import (
 LOOK_AHEAD: Final = 100  # jobs at the front of each queue whose kinds are looked at
 MOST_GROUPS: Final = 20
 MOST_ACTIVE: Final = 1_000
-MOST_HELD: Final = 50_000  # held jobs are counted by key up to so many
+MOST_HELD: Final = 50_000
 MOST_FAILED: Final = 100  # the newest failed jobs are looked at up to so many
 LATELY: Final = timedelta(hours=1)
 PATIENCE_SECONDS: Final = 60.0
@@ -63,16 +63,18 @@ async def examine(
     is_polling_wanted: bool = False,
     patience: float = PATIENCE_SECONDS,
     failed: int | None = None,
+    most_held: int = MOST_HELD,
 ) -> Examination:
     """Look at the queue and at the database under it. `failed`: jobs of the last hour, if somebody
-    counted them; else the newest failed ones are looked at."""
+    counted them; else the newest failed ones are looked at. Held jobs are counted by key if there
+    are no more than `most_held`."""
     store = queue.store
     began_at, began = datetime.now(UTC), time.monotonic()
     vitals = await store.check_health()
     took = time.monotonic() - began
     ahead = (vitals.now - began_at).total_seconds()
     queues = await queue.queues()
-    counts_held = sum(info.counts.get(JobState.HELD, 0) for info in queues) <= MOST_HELD
+    counts_held = sum(info.counts.get(JobState.HELD, 0) for info in queues) <= most_held
     return Examination(
         vitals=vitals,
         queues=queues,

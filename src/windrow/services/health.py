@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from shlex import quote
 from typing import Final, Literal
 
@@ -14,9 +14,15 @@ from windrow.errors import SchemaOutdated, SchemaTooNew, WindrowError
 from windrow.queue.job import JobState
 from windrow.queue.notifying import POLLING
 from windrow.queue.queue import Queue
-from windrow.queue.records import QueueInfo, ReadyKind, Vitals
+from windrow.queue.records import ReadyKind
 from windrow.queue.store import open_store
-from windrow.services.examining import MOST_FAILED, PATIENCE_SECONDS, Examination, examine
+from windrow.services.examining import (
+    MOST_FAILED,
+    MOST_HELD,
+    PATIENCE_SECONDS,
+    Examination,
+    examine,
+)
 from windrow.settings import Settings
 
 MIB: Final = 1024 * 1024
@@ -61,7 +67,7 @@ async def diagnose(settings: Settings, *, patience: float = PATIENCE_SECONDS) ->
         return [Finding("error", "the database cannot be used", str(error), fix)]
     try:
         await store.check_schema()
-        return await judge(Queue(store), settings, patience=patience)
+        return judge(await look(Queue(store), settings, patience=patience))
     except (SchemaOutdated, SchemaTooNew) as error:
         is_newer = isinstance(error, SchemaTooNew)
         fix = "upgrade Windrow" if is_newer else "migrate the database: `windrow db migrate`"
@@ -72,27 +78,33 @@ async def diagnose(settings: Settings, *, patience: float = PATIENCE_SECONDS) ->
         await store.close()
 
 
-async def judge(
+async def look(
     queue: Queue,
     settings: Settings,
     *,
     patience: float = PATIENCE_SECONDS,
     failed: int | None = None,
-) -> list[Finding]:
-    """The same of a queue that is open. `failed`: jobs of the last hour, where they are counted."""
-    seen = await examine(
+    most_held: int = MOST_HELD,
+) -> Examination:
+    """See all that there is to judge of a queue that is open. `failed`: jobs of the last hour,
+    where they are counted."""
+    return await examine(
         queue,
         max_disk_bytes=settings.max_disk_bytes or None,
         is_polling_wanted=settings.notifier == POLLING,
         patience=patience,
         failed=failed,
+        most_held=most_held,
     )
+
+
+def judge(seen: Examination) -> list[Finding]:
+    """Everything that is wrong, the worst first."""
     return _judge(seen, CHECKS)
 
 
-def judge_own(queues: Sequence[QueueInfo], failed: int, now: datetime) -> list[Finding]:
+def judge_own(seen: Examination) -> list[Finding]:
     """What a tenant may know, of its own jobs. What helps is not theirs to do, but for failures."""
-    seen = Examination(vitals=Vitals(now=now), queues=queues, failed=failed)
     found = _judge(seen, OWN_CHECKS)
     return [one if one.topic == "failures" else replace(one, fix="") for one in found]
 

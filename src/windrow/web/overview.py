@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 from starlette.responses import Response
 
 from windrow.queue.job import JobState
+from windrow.queue.records import Vitals
+from windrow.services.examining import Examination
 from windrow.services.health import judge, judge_own
-from windrow.services.overview import OwnPlace
-from windrow.services.pacing import PaceKeeper
+from windrow.services.health import look as look_at_health
+from windrow.services.pacing import Pace, PaceKeeper
+from windrow.services.tenant_queue import TENANT_KEY
 from windrow.web.pages import Look
 
 SHOWN: Final = (
@@ -22,32 +26,55 @@ SHOWN: Final = (
     JobState.FAILED,
     JobState.COMPLETED,
 )
+MOST_HELD: Final = 5_000  # held jobs are counted by key if there are no more
+MOST_OF_TENANT: Final = 2_000  # jobs that are counted: each lies among those of others
 
 
 async def show(look: Look) -> Response:
-    glance = await OwnPlace(look.queue, look.viewer.tenant).glance()
     keeper: PaceKeeper = look.request.app.state.pace
-    totals = [(state, sum(one.counts.get(state, 0) for one in glance.queues)) for state in SHOWN]
-    counted = dict(totals)
-    settings = look.request.app.state.settings
     pace = await keeper.look(look.viewer.tenant)
-    failed = sum(pace.failed)
-    if look.viewer.tenant is None:
-        findings = await judge(look.queue, settings, failed=failed if pace.is_counted else None)
-    else:
-        findings = judge_own(glance.queues, failed, glance.at)
+    seen = await (_see(look, pace) if look.viewer.tenant is None else _see_own(look, pace))
+    totals = [(state, seen.count(state)) for state in SHOWN]
+    counted = dict(totals)
     return look.render(
         "overview.html",
-        findings=findings,
+        findings=judge(seen) if look.viewer.tenant is None else judge_own(seen),
         totals=totals,
+        most_counted=_most_counted(look, seen),
         states=SHOWN,
         running=counted[JobState.ACTIVE],
         waiting=counted[JobState.READY] + counted[JobState.SCHEDULED],
-        queues=sorted(glance.queues, key=lambda info: info.name),
-        workers=glance.workers,
-        limits=glance.limits,
+        queues=sorted(seen.queues, key=lambda info: info.name),
+        workers=seen.workers,
+        limits=[one for one in seen.limits if one.in_use],
         pace=pace,
     )
+
+
+async def _see(look: Look, pace: Pace) -> Examination:
+    """All that is judged is shown, too: it is read once."""
+    settings = look.request.app.state.settings
+    failed = sum(pace.failed) if pace.is_counted else None
+    return await look_at_health(look.queue, settings, failed=failed, most_held=MOST_HELD)
+
+
+async def _see_own(look: Look, pace: Pace) -> Examination:
+    """What a tenant may see: its own jobs and limit, and no workers, which run for all."""
+    store, own = look.queue.store, f"{TENANT_KEY}{look.viewer.tenant}"
+    limits = await store.list_limits(counts_held=False)
+    return Examination(
+        vitals=Vitals(now=store.clock.now() or datetime.now(UTC)),
+        queues=await look.jobs.list_queues(most=MOST_OF_TENANT),
+        limits=[one for one in limits if one.key == own],
+        failed=sum(pace.failed),
+    )
+
+
+def _most_counted(look: Look, seen: Examination) -> int | None:
+    """Of how many jobs, the newest, the totals are, if there may be more."""
+    counted = sum(sum(info.counts.values()) for info in seen.queues)
+    is_cut_short = look.viewer.tenant is not None and counted >= MOST_OF_TENANT
+    return MOST_OF_TENANT if is_cut_short else None
 
 
 async def change_queue(look: Look) -> Response:
