@@ -291,3 +291,9 @@ def _make_environment() -> Environment:
 
 
 ENVIRONMENT: Final = _make_environment()
+
+
+def load_templates() -> None:
+    """Make the code of all templates, so that who opens a page first need not wait for it."""
+    for name in ENVIRONMENT.list_templates():
+        ENVIRONMENT.get_template(name)

@@ -61,8 +61,8 @@ async def show_one(look: Look) -> Response:
         pages=await _with_errors(look, id, pages),
         next=pages[-1].id if len(pages) == PAGE else None,
         tree=grow(
-            (_address(page), page.id, "failed" if page.state is JobState.FAILED else error)
-            for page, _, error in await _with_errors(look, id, ended)
+            (address, page.id, "failed" if page.state is JobState.FAILED else error)
+            for page, address, error in await _with_errors(look, id, ended)
         ),
         is_whole=len(ended) < TREE_PAGES,
         tree_pages=TREE_PAGES,

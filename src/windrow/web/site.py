@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+from threading import Thread
 from typing import Final
 
 from fastapi import FastAPI
@@ -20,7 +21,16 @@ from windrow.queue.queue import Queue
 from windrow.services.pacing import PaceKeeper
 from windrow.settings import Settings
 from windrow.web import admin, jobs, knowledge, live, overview, runs
-from windrow.web.pages import ENVIRONMENT, HEADERS, STATIC, Look, Page, page, set_cookie
+from windrow.web.pages import (
+    ENVIRONMENT,
+    HEADERS,
+    STATIC,
+    Look,
+    Page,
+    load_templates,
+    page,
+    set_cookie,
+)
 from windrow.web.sessions import COOKIE, SECONDS, Sessions
 
 logger = logging.getLogger(__name__)
@@ -102,6 +112,8 @@ def create_site(queue: Queue, settings: Settings) -> FastAPI:
     app = create_app(queue, settings)
     app.state.sessions = Sessions(_secret(settings), app.state.keys)
     app.state.pace = PaceKeeper(queue)
+    # While the server starts, and not for longer than the process lasts.
+    Thread(target=load_templates, name="windrow templates", daemon=True).start()
     app.router.routes.extend(ROUTES)
     app.router.routes.append(Mount("/ui/static", StaticFiles(directory=STATIC)))
     return app

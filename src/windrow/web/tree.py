@@ -17,25 +17,13 @@ class Branch:
     path: str
     job: str | None = None
     trouble: str = ""  # "failed", or the error that it answered with ("404")
+    pages: int = 0  # with those below it
+    troubled: int = 0  # of these
     below: dict[str, Branch] = field(default_factory=dict)
 
     @property
     def branches(self) -> Sequence[Branch]:
         return sorted(self.below.values(), key=lambda one: one.name)
-
-    @property
-    def pages(self) -> int:
-        """With those below it."""
-        return sum(one.job is not None for one in self._all())
-
-    @property
-    def troubled(self) -> int:
-        return sum(bool(one.trouble) for one in self._all())
-
-    def _all(self) -> Iterator[Branch]:
-        yield self
-        for one in self.below.values():
-            yield from one._all()
 
 
 def grow(pages: Iterable[tuple[str, str, str]]) -> Sequence[Branch]:
@@ -43,11 +31,17 @@ def grow(pages: Iterable[tuple[str, str, str]]) -> Sequence[Branch]:
     if any. Of a page that was fetched more than once the first counts."""
     root = Branch("", "")
     for url, job, trouble in pages:
-        at = root
+        way = [root]
         for name in _parts(url):
-            at = at.below.setdefault(name, Branch(name, at.path + name))
-        if at.job is None:
-            at.job, at.trouble = job, trouble
+            at = way[-1]
+            if name not in at.below:
+                at.below[name] = Branch(name, at.path + name)
+            way.append(at.below[name])
+        if way[-1].job is None:
+            way[-1].job, way[-1].trouble = job, trouble
+            for at in way:
+                at.pages += 1
+                at.troubled += bool(trouble)
     for one in root.branches:
         _join(one)
     return root.branches
