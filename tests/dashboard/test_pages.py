@@ -99,6 +99,16 @@ def test_forms_of_other_sites_and_readers_change_nothing(
     assert admin.get(path).status_code == 200
 
 
+def test_readers_are_not_led_to_what_they_may_not_do(server: Server, shown: Shown) -> None:
+    empty = "/ui/runs?state=cancelled"
+    with log_in(server, READER) as reader, log_in(server, TENANT) as writer:
+        for client in (reader, writer):
+            assert "There are none." in client.get(empty).text
+        assert "/ui/add" not in reader.get(empty).text
+        assert "/ui/add" not in reader.get("/ui/search").text
+        assert '<a href="/ui/add">Start a crawl</a>' in writer.get(empty).text
+
+
 def test_tenants_see_their_own(server: Server, shown: Shown) -> None:
     with log_in(server, TENANT) as client:
         assert client.get(f"/ui/jobs/{shown.foreign}").status_code == 404
