@@ -126,10 +126,13 @@ def as_line(one: Measure) -> str:
     )
 
 
-def request(method: str, path: str, body: Any = None) -> bytes:
-    content = b"" if body is None else json.dumps(body).encode()
-    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(content)}\r\n\r\n"
-    return head.encode() + content
+def request(method: str, path: str, body: Any = None, **headers: str) -> bytes:
+    content = (
+        body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    )
+    given = {"Host": "127.0.0.1", "Content-Length": len(content), **headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + content
 
 
 async def read_answer(reader: asyncio.StreamReader) -> bytes:
@@ -142,7 +145,7 @@ async def read_answer(reader: asyncio.StreamReader) -> bytes:
 
 @asynccontextmanager
 async def serve(
-    folder: Path, url: str | None = None, *arguments: str
+    folder: Path, url: str | None = None, *arguments: str, **variables: str
 ) -> AsyncIterator[tuple[Api, float]]:
     """A server, on a database of its own or on this one, and how many seconds after its start it
     answered for the first time."""
@@ -155,6 +158,7 @@ async def serve(
             "WINDROW_DATABASE_URL": url or f"sqlite:///{folder / 'jobs.db'}",
             "WINDROW_DATA_DIR": str(folder),
             "WINDROW_ALLOW_PRIVATE_NETWORKS": "1",
+            **variables,
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

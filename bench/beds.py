@@ -49,6 +49,7 @@ class Bed(Protocol):
 
     def fresh(self) -> AbstractContextManager[str]: ...
     def analyze(self, url: str) -> None: ...
+    def settle(self, url: str) -> None: ...
     def count(self, url: str) -> Counted: ...
     def snapshot(self, url: str) -> AbstractContextManager[None]: ...
 
@@ -75,6 +76,11 @@ class PostgresBed:
     def analyze(self, url: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("ANALYZE")
+
+    def settle(self, url: str) -> None:
+        """What the server does by itself, some time after much was written."""
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("VACUUM (ANALYZE)")
 
     def count(self, url: str) -> Counted:
         time.sleep(STATS_SECONDS)
@@ -112,6 +118,9 @@ class SqliteBed:
         connection.commit()
         connection.close()
 
+    def settle(self, url: str) -> None:
+        """Nothing is put off."""
+
     def count(self, url: str) -> Counted:
         return Counted()
 
@@ -139,6 +148,9 @@ class RedisBed:
 
     def analyze(self, url: str) -> None:
         """There is nothing to analyze."""
+
+    def settle(self, url: str) -> None:
+        """Nothing is put off."""
 
     def count(self, url: str) -> Counted:
         return Counted(usage.cpu_seconds(self._process.pid))
