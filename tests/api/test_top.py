@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.api.server import Server
+from tests.processes import ROOT, run
 from windrow import Queue
 from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue.ids import new_id
@@ -31,8 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def top(*arguments: str) -> Any:
-    command = [sys.executable, "-m", "windrow", "top", "--json", *arguments]
-    ran = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=PATIENCE)
+    ran = run("top", "--json", *arguments, cwd=ROOT, environment=os.environ, timeout=PATIENCE)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.processes import run as run_command
 from windrow.cli.main import app
 
 Windrow = Callable[..., subprocess.CompletedProcess[str]]
@@ -57,14 +57,7 @@ def process(store_url: str, tmp_path: Path) -> Windrow:
     """Like `windrow`, in a process of its own."""
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "windrow", *words],
-            env=os.environ | {"WINDROW_DATABASE_URL": store_url},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        environment = os.environ | {"WINDROW_DATABASE_URL": store_url}
+        return run_command(*words, cwd=tmp_path, environment=environment)
 
     return run

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tomllib
 from dataclasses import fields
 from pathlib import Path
 
 from tests.cli.conftest import Windrow
+from tests.processes import run as run_command
 from windrow.settings import Settings, load_settings
 
 
@@ -41,8 +41,7 @@ def test_debug_shows_where_an_error_came_from(tmp_path: Path) -> None:
     environment = os.environ | {"WINDROW_DATABASE_URL": f"sqlite:///{tmp_path}/no/where.db"}
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "windrow", *words]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        return run_command(*words, cwd=tmp_path, environment=environment)
 
     plain = run("jobs", "list")
     assert plain.returncode == 2

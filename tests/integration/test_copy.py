@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -43,6 +41,7 @@ from tests.builders import (
 from tests.faults import FaultyStore
 from tests.integration.moving import move
 from tests.integration.test_race import Racer
+from tests.processes import ROOT, Command, run
 from windrow import NewJob, Queue
 from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue import copying
@@ -434,13 +433,11 @@ async def count_all(store: Store) -> int:
     return sum(sum(counts.values()) for counts in (await tallied(store)).values())
 
 
-def start_copy(source: str, target: str, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "windrow", "db", "copy", "--to", target, "--json", *words],
-        env=os.environ | {"WINDROW_DATABASE_URL": source},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+def start_copy(source: str, target: str, *words: str) -> Command:
+    return Command(
+        *("db", "copy", "--to", target, "--json", *words),
+        cwd=ROOT,
+        environment=os.environ | {"WINDROW_DATABASE_URL": source},
     )
 
 
@@ -450,15 +447,13 @@ def test_the_command_reports_and_exits_with_3_when_something_is_left(
     with Queue.sync(urls[0]) as queue:
         queue.enqueue_many([NewJob("work") for _ in range(3)])
         lease = queue.claim()
-        words = [sys.executable, "-m", "windrow", "db", "copy", "-d", urls[0], "--to", urls[1]]
-        printed = subprocess.run(
-            [*words, "--wait", "0"], capture_output=True, text=True, check=False, timeout=60
-        )
+        words = ("db", "copy", "-d", urls[0], "--to", urls[1])
+        printed = run(*words, "--wait", "0", cwd=ROOT, environment=os.environ)
         assert printed.returncode == 3, printed.stderr
         assert "moved 2 jobs: 2 ready" in printed.stdout
         assert lease.jobs[0].id in printed.stdout
         lease.complete(lease.jobs[0])
-    printed = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    printed = run(*words, cwd=ROOT, environment=os.environ)
     assert printed.returncode == 0, printed.stderr
     assert "moved 1 jobs: 1 completed" in printed.stdout
 
@@ -480,13 +475,13 @@ async def test_copies_killed_at_any_moment_lose_and_double_nothing(
             await asyncio.sleep(0.005)
         await asyncio.sleep(dice.uniform(0, 0.3))
         process.kill()
-        process.communicate()
+        process.wait()
         here, there = [await count_all(store) for store in both]
         halfway += here > 0 and there > 0
         stranded += here + there < len(wanted)
     process = start_copy(*urls)
-    printed, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
+    printed = process.communicate(timeout=120)
+    assert process.wait() == 0, printed
     assert json.loads(printed)["is_over"]
     assert halfway > 0
     assert stranded > 0
@@ -585,15 +580,15 @@ async def test_copies_killed_beside_producers_and_workers_of_other_processes(
                 await asyncio.sleep(0.01)
             await asyncio.sleep(dice.uniform(0, 0.8))
             process.kill()
-            process.communicate()
+            process.wait()
             there = await count_all(target)
         for racer in started[:2]:  # the producers; workers of the source go on for a while
             racer.go()
             assert racer.end() == 0
         started[:] = started[2:]
     process = start_copy(*urls, "--settle", "0")
-    printed, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors + printed
+    printed = process.communicate(timeout=120)
+    assert process.wait() == 0, printed
 
     drainer = Racer("drain", url=urls[1], log=f"{logs['ended']}-5", seed=5)
     assert drainer.hear() == "ready"

@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +26,7 @@ from tests.postgres_server import (
     find_postgres_binaries,
     with_database,
 )
+from tests.processes import ROOT, run
 from windrow.errors import ConfigError, SchemaOutdated
 from windrow.queue.job import JobState
 from windrow.queue.postgres import cron
@@ -360,14 +359,9 @@ async def test_an_empty_database_is_not_handed_over(url: str) -> None:
 
 async def test_the_command_shows_what_is_done_and_takes_it_back(store: Store, url: str) -> None:
     def windrow(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "windrow", "db", "cron", *words, "--database", url],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=os.environ | {"COLUMNS": "200"},
-            check=True,
-        )
+        environment = os.environ | {"COLUMNS": "200"}
+        done = run("db", "cron", *words, "--database", url, cwd=ROOT, environment=environment)
+        assert done.returncode == 0, done.stderr
         return done.stdout
 
     assert "does nothing for this database" in windrow("status")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +13,16 @@ import pytest
 
 from tests.builders import add, claim, counted, counts, get, row, tallied
 from tests.integration.racing import race
+from tests.processes import PROCESSES, fork
 from windrow.clock import Clock
 from windrow.queue.job import JobState
 from windrow.queue.records import JobFilter
 from windrow.queue.store import Store
 
-ROOT = Path(__file__).parents[2]
 JOBS = 20_000
 RACERS = 8
 INSERTERS = 20
 PATIENCE = 120.0  # seconds; a race that takes longer is stuck
-
-
-# Forked from a process that has imported everything and opened nothing: to import it all is most of
-# what a short race would cost.
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.integration.racing"])
 
 
 class Racer:
@@ -39,9 +31,7 @@ class Racer:
     def __init__(self, verb: str, **options: Any) -> None:
         its_input, our_output = PROCESSES.Pipe(duplex=False)
         our_input, its_output = PROCESSES.Pipe(duplex=False)
-        self.process = PROCESSES.Process(target=race, args=(verb, options, its_input, its_output))
-        with chdir(ROOT):  # where the forking process, started with the first racer, finds us
-            self.process.start()
+        self.process = fork(race, verb, options, its_input, its_output)
         its_input.close()
         its_output.close()
         self._says = our_output

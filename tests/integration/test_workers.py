@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import ROOT, Command
 from windrow import Job, Lease, NewJob, Queue
 from windrow.errors import LeaseLost
 from windrow.queue.job import JobState
@@ -22,24 +21,21 @@ from windrow.services.working import CYCLE_THRESHOLDS
 from windrow.worker.leader import RENEW_SECONDS, TERM_SECONDS
 from windrow.worker.worker import DEFAULT_RESCUE
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
 
-StartWorker = Callable[..., subprocess.Popen[bytes]]
+StartWorker = Callable[..., Command]
 
 
 @pytest.fixture
 def start_worker(store_url: str) -> Iterator[StartWorker]:
     """Start `windrow worker` on the test's database, with the handlers of tests/worker."""
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[Command] = []
 
-    def start(*options: str, url: str = store_url) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "windrow", "worker", "tests.worker.handlers", *options],
+    def start(*options: str, url: str = store_url) -> Command:
+        process = Command(
+            *("worker", "tests.worker.handlers", *options),
             cwd=ROOT,
-            env={**os.environ, "WINDROW_DATABASE_URL": url},
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            environment={**os.environ, "WINDROW_DATABASE_URL": url},
         )
         started.append(process)
         return process

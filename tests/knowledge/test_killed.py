@@ -6,13 +6,12 @@ import asyncio
 import os
 import random
 import signal
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.processes import ROOT, Command
 from windrow import Queue
 from windrow.clock import FakeClock
 from windrow.pipelines.index.context import space_of
@@ -96,16 +95,13 @@ async def _check_index(queue: Queue, settings: Settings) -> None:
         assert [one.title for one in answer.results] == [f"File {number}"]
 
 
-def _worker(settings: Settings, *options: str) -> subprocess.Popen[bytes]:
+def _worker(settings: Settings, *options: str) -> Command:
     environment = {
         **os.environ,
         "WINDROW_DATABASE_URL": settings.database_url,
         "WINDROW_DATA_DIR": settings.data_dir,
     }
-    command = [sys.executable, "-m", "windrow", "worker", *options]
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    return Command("worker", *options, cwd=ROOT, environment=environment)
 
 
 async def _work_off(settings: Settings) -> None:

@@ -6,8 +6,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 from tests.faults import FaultyStore
 from tests.migration.test_legacy import jobs_of
 from tests.migration.variants import build, build_many
+from tests.processes import Command
 from windrow import Queue
 from windrow.errors import StoreUnavailable
 from windrow.queue.store import Store, open_store
@@ -102,11 +101,8 @@ async def test_a_rollback_that_is_killed_goes_on_where_it_was_u11(
 ) -> None:
     legacy = build_many(tmp_path / "many.db", 3000)
     await migrate(store_url, str(legacy))
-    command = [
-        *(sys.executable, "-m", "windrow", "migrate", "legacy", "--from", str(legacy)),
-        *("--rollback", "--database", store_url),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    words = ("migrate", "legacy", "--from", str(legacy), "--rollback", "--database", store_url)
+    process = Command(*words, cwd=tmp_path, environment=os.environ)
     async with Queue.open(store_url) as queue:
 
         async def count() -> int:

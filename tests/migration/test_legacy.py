@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -19,6 +17,7 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.migration.variants import build, build_many, build_shared, dump
+from tests.processes import Command
 from windrow import Job, Queue, Worker, handler
 from windrow.errors import MigrationFailed
 from windrow.queue.job import JobState
@@ -335,12 +334,9 @@ async def test_two_processes_at_once_bring_each_row_once_u11(
     store_url: str, tmp_path: Path
 ) -> None:
     legacy = build_many(tmp_path / "many.db", 1200)
-    command = [
-        *(sys.executable, "-m", "windrow", "migrate", "legacy", "--from", str(legacy)),
-        *("--database", store_url, "--json"),
-    ]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
-    said = [json.loads(process.communicate(timeout=60)[0]) for process in processes]
+    words = ("migrate", "legacy", "--from", str(legacy), "--database", store_url, "--json")
+    processes = [Command(*words, cwd=tmp_path, environment=os.environ) for _ in range(2)]
+    said = [json.loads(process.communicate(timeout=60)) for process in processes]
     tables = [report["tables"]["ingestion_queue"] for report in said]
     assert sum(table["imported"] for table in tables) == 1200
     assert sum(table["known"] for table in tables) == 1200
@@ -574,11 +570,8 @@ async def test_killed_in_the_middle_it_goes_on_where_it_was_u11(
     store_url: str, tmp_path: Path
 ) -> None:
     legacy = build_many(tmp_path / "many.db", 6000)
-    command = [
-        *(sys.executable, "-m", "windrow", "migrate", "legacy", "--from", str(legacy)),
-        *("--database", store_url),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    words = ("migrate", "legacy", "--from", str(legacy), "--database", store_url)
+    process = Command(*words, cwd=tmp_path, environment=os.environ)
     async with Queue.open(store_url) as queue:
         async with asyncio.timeout(60):
             while not sum((await queue.counts("unified_queue")).values()):

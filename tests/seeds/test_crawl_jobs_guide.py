@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import asyncpg
 
 from tests.conftest import MakeDatabase
+from tests.processes import ROOT, run
 from tests.seeds.documents import split_script
 from tests.seeds.test_crawl_jobs import enqueue, look
 from tests.test_docs import fenced
@@ -63,12 +63,10 @@ async def test_rows_of_the_table_itself_are_moved_as_the_guide_says(
           FROM unnest(enum_range(NULL::job_status)) AS status;
         ALTER TABLE crawl_jobs RENAME TO crawl_jobs_before;
     """)
-    windrow = subprocess.run(
-        [sys.executable, "-m", "windrow", "db", "dialect", "install", "crawl_jobs"],
-        env=os.environ | {"WINDROW_DATABASE_URL": url},
-        capture_output=True,
-        text=True,
-        check=True,
+    windrow = run(
+        *("db", "dialect", "install", "crawl_jobs"),
+        cwd=ROOT,
+        environment=os.environ | {"WINDROW_DATABASE_URL": url},
     )
     assert windrow.stdout == "installed crawl_jobs\n"
     await db.execute("INSERT INTO crawl_jobs SELECT * FROM crawl_jobs_before")

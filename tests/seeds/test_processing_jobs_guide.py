@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import asyncpg
 
 from tests.conftest import MakeDatabase
+from tests.processes import ROOT, run
 from tests.seeds.documents import split_script
 from tests.seeds.test_processing_jobs import enqueue, shown
 from tests.test_docs import fenced
@@ -62,12 +62,10 @@ async def test_j1_rows_of_the_table_itself_are_moved_as_the_guide_says(
         "from unnest('{queued,processing,done,failed}'::text[]) s"
     )
     await db.execute("alter table processing_jobs rename to processing_jobs_before")
-    windrow = subprocess.run(
-        [sys.executable, "-m", "windrow", "db", "dialect", "install", "processing_jobs"],
-        env=os.environ | {"WINDROW_DATABASE_URL": url},
-        capture_output=True,
-        text=True,
-        check=True,
+    windrow = run(
+        *("db", "dialect", "install", "processing_jobs"),
+        cwd=ROOT,
+        environment=os.environ | {"WINDROW_DATABASE_URL": url},
     )
     assert windrow.stdout == "installed processing_jobs\n"
     await db.execute("insert into processing_jobs select * from processing_jobs_before")

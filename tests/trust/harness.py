@@ -13,14 +13,13 @@ verdict.hold()
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import signal
 import sqlite3
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import chdir, closing
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from multiprocessing.connection import Connection
@@ -30,6 +29,7 @@ from typing import Any, Self
 
 import psycopg
 
+from tests.processes import PROCESSES, fork
 from tests.trust.checker import Violation, check
 from tests.trust.history import Entry, History, read_lines, slots
 from tests.trust.programs import ROWS, live
@@ -39,17 +39,12 @@ from windrow.queue.ids import new_id
 from windrow.queue.job import LIVE
 from windrow.queue.sqlite.location import parse_url
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0  # seconds; only a failing test waits for it
 LOOK_SECONDS = 0.01
 DRAIN_SECONDS = 0.05
 PAGE = 1000
 LOSSES = {"nothing_lost", "one_final_state", "runs_at_least_once"}
 DOUBLES = {"effects_once", "one_accepted_completion"}
-
-# Forked from a process that has imported everything and opened nothing: to start a worker is cheap.
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.trust.programs"])
 
 
 @dataclass(eq=False)
@@ -103,9 +98,7 @@ class Crew:
         ears, mouth = PROCESSES.Pipe(duplex=False)
         by = f"{program.rpartition(':')[2]}-{len(self.members)}"
         given = {"url": url or self.url, "history": str(self.path), **options}
-        process = PROCESSES.Process(target=live, args=(program, given, by, ears, str(self.log)))
-        with chdir(ROOT):  # where the forking process, started with the first one, finds us
-            process.start()
+        process = fork(live, program, given, by, ears, str(self.log))
         ears.close()
         self.members.append(Member(by, process, mouth))
         return self.members[-1]

@@ -31,6 +31,7 @@ from windrow.queue.job import JobState
 from windrow.queue.records import Claim, Finish, Finished
 from windrow.queue.sqlite import connection
 from windrow.queue.store import Store, open_store
+from windrow.worker.memory import memory_in_use
 
 # What the kind `write` leaves behind through `job.tx`; no key: a second row would stay.
 ROWS = "CREATE TABLE IF NOT EXISTS trust_rows (job text NOT NULL, token text NOT NULL)"
@@ -140,14 +141,15 @@ async def work(
     seconds: float = 0.002,
     dies: Death | None = None,
     leak: int = 0,
-    max_memory: int | None = None,
+    spare_memory: int | None = None,
     clock: str | None = None,
     queues: Sequence[str] | None = None,
 ) -> None:
     """Run jobs. The kinds: `work` does something outside the database, `write` also in its
     transaction, `fail` never succeeds, `crash` takes the process along, `block` keeps the loop from
     everything else, `leak` keeps `leak` bytes for ever, `sleep` takes as long as its payload says,
-    `finish` is the finish job of a group."""
+    `finish` is the finish job of a group. With more than `spare_memory` bytes in use beside those
+    that it begins with, a worker stops."""
     kept: list[bytes] = []
 
     @handler("work")
@@ -215,7 +217,7 @@ async def work(
         queues=queues,
         lease=lease,
         grace=5,
-        max_memory=max_memory,
+        max_memory=None if spare_memory is None else memory_in_use() + spare_memory,
         name=history.by,
     )
     running = asyncio.create_task(worker.run())

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from bench.usage import cpu_seconds
-from tests.api.server import Server
+from tests.api.server import FreshServer, Server
 from tests.trust import scorecard
 from windrow import NewJob, Queue
 from windrow.queue.ids import new_id
@@ -42,7 +42,7 @@ PATIENT = frozenset({429, 503})  # the only refusals, and only with a time to co
 def server(tmp_path: Path, store_url: str) -> Iterator[Server]:
     with ExitStack() as stack:
         with few_open_files():
-            started = Server(tmp_path, "--no-worker", WINDROW_DATABASE_URL=store_url)
+            started = FreshServer(tmp_path, "--no-worker", WINDROW_DATABASE_URL=store_url)
             stack.enter_context(started)
         yield started
 
@@ -176,7 +176,7 @@ async def test_500_clients_at_once_are_answered_or_told_when_to_come_again(
 
 async def test_clients_past_their_rate_are_told_when_to_come_again(tmp_path: Path) -> None:
     limited = {"WINDROW_API_KEYS": "key", "WINDROW_API_REQUESTS_PER_MINUTE": "600"}
-    with Server(tmp_path, "--no-worker", **limited) as server:
+    with FreshServer(tmp_path, "--no-worker", **limited) as server:
         answers = await ask_all(server, [new_id()], requests=6, kinds=("enqueue",))
         async with Queue.open(server.database) as queue:
             stored = sum((await queue.counts()).values())

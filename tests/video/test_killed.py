@@ -6,8 +6,6 @@ import asyncio
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from tests.faults import FaultyStore
+from tests.processes import ROOT, Command
 from tests.video.conftest import Studio
 from tests.video.standins import (
     KEY,
@@ -139,7 +138,7 @@ def _worker(
     scrapecreators: ScrapeCreatorsStandin,
     openai: OpenAIStandin,
     *words: str,
-) -> subprocess.Popen[bytes]:
+) -> Command:
     environment = {
         **os.environ,
         "WINDROW_DATABASE_URL": settings.database_url,
@@ -150,10 +149,7 @@ def _worker(
         "WINDROW_LLM_KEY": KEY,
         "WINDROW_LLM_MODEL": "barn-1",
     }
-    command = [sys.executable, "-m", "windrow", "worker", *words]
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    return Command("worker", *words, cwd=ROOT, environment=environment)
 
 
 def _let_leases_run_out(database: Path) -> None:

@@ -6,15 +6,13 @@ import asyncio
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
+from tests.processes import ROOT, Command
 from tests.web.crawling import path_of
 from tests.web.site import Site
 from windrow import Queue
@@ -22,12 +20,11 @@ from windrow.queue.job import JobState
 from windrow.queue.store import open_store
 from windrow.services import web
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0
 CONCURRENCY = 8
 HANDS = 5 * CONCURRENCY  # what runs, and what has run and is about to be written
 
-StartWorker = Callable[[], subprocess.Popen[bytes]]
+StartWorker = Callable[[], Command]
 
 
 @pytest.fixture
@@ -41,22 +38,16 @@ async def queue(store_url: str) -> AsyncIterator[Queue]:
 @pytest.fixture
 def start_worker(store_url: str) -> Iterator[StartWorker]:
     """Start `windrow worker`, which may fetch from this machine."""
-    started: list[subprocess.Popen[bytes]] = []
-    command = [sys.executable, "-m", "windrow", "worker", "web", "--lease", "2s"]
+    started: list[Command] = []
+    words = ("worker", "web", "--lease", "2s", "--concurrency", str(CONCURRENCY))
     environment = {
         **os.environ,
         "WINDROW_DATABASE_URL": store_url,
         "WINDROW_ALLOW_HOSTS": "127.0.0.0/8",
     }
 
-    def start() -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [*command, "--concurrency", str(CONCURRENCY)],
-            cwd=ROOT,
-            env=environment,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    def start() -> Command:
+        process = Command(*words, cwd=ROOT, environment=environment)
         started.append(process)
         return process
 
@@ -65,7 +56,7 @@ def start_worker(store_url: str) -> Iterator[StartWorker]:
         kill(process)
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: Command) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

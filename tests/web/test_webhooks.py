@@ -6,14 +6,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.processes import ROOT, Command
 from tests.web.crawling import LOOPBACK
 from tests.web.receiver import SECRET, Receiver
 from tests.web.site import Site
@@ -283,15 +282,15 @@ async def test_n14_a_delivery_whose_worker_is_killed_comes_again(
 @contextmanager
 def worker_process(store_url: str) -> Iterator[None]:
     """`windrow worker`, killed at the end."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "windrow", "worker", "--lease", "1s"],
-        env={
+    process = Command(
+        *("worker", "--lease", "1s"),
+        cwd=ROOT,
+        environment={
             **os.environ,
             "WINDROW_DATABASE_URL": store_url,
             "WINDROW_ALLOW_HOSTS": "127.0.0.0/8",
             "WINDROW_WEBHOOK_SECRET": SECRET,
         },
-        stderr=subprocess.DEVNULL,
     )
     try:
         yield
