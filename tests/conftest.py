@@ -21,6 +21,7 @@ A broker takes long to start, so it is only started for tests that have `rabbitm
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import os
 import secrets
@@ -44,11 +45,13 @@ from tests.callers import CALLERS
 from tests.databases import Databases
 from tests.pgbouncer import Bouncer, find_pgbouncer
 from tests.postgres_server import (
+    URL_VARIABLE,
     Server,
     choose_server,
     create_database,
     database_name,
     drop_database,
+    memory_folder,
 )
 from tests.rabbitmq import Broker, find_rabbitmq
 from tests.redis_server import RedisServer
@@ -105,8 +108,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "chaos: takes long; run by `make chaos`, not by `make test`")
     config.addinivalue_line("markers", "long: run behind pgbouncer only if --store asks for it")
     _heed_interrupts()
+    if URL_VARIABLE not in os.environ:
+        # Our own server speaks no TLS; to make ready for it was a third of asyncpg's connecting.
+        os.environ.setdefault("PGSSLMODE", "disable")
+    # Where `tmp_path` is: a database or an index waits for its disk many times in each test. What
+    # is written down of figures is measured on a disk.
+    memory = None if "WINDROW_SCORECARD" in os.environ else memory_folder()
+    if memory is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
     # What is no job (an index, its lock) is kept apart from that of whoever runs the tests.
-    folder = tempfile.TemporaryDirectory(prefix="windrow-tests-", ignore_cleanup_errors=True)
+    folder = tempfile.TemporaryDirectory(
+        prefix="windrow-tests-", dir=memory, ignore_cleanup_errors=True
+    )
     config.stash[DATA] = folder
     os.environ["WINDROW_DATA_DIR"] = folder.name
 
@@ -116,6 +129,18 @@ def _heed_interrupts() -> None:
     which some tests ask what an interrupt does to them."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and current_thread() is main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported and collected stays until the end: the collector need not look at it again
+    and again, neither while it grows nor while the tests run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

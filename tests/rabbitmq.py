@@ -98,7 +98,11 @@ class Broker:
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODE_PORT": str(self.port),
             "RABBITMQ_DIST_PORT": str(free_port()),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+            # Its schedulers sleep when there is nothing to do, rather than look for it in circles.
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
+                "-kernel inet_dist_use_interface {127,0,0,1} "
+                "+sbwt none +sbwtdcpu none +sbwtdio none"
+            ),
             "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
             "RABBITMQ_CONFIG_FILE": str(folder / "none"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),

@@ -31,14 +31,13 @@ from windrow.queue.transactions import is_blocking, run_sync
 
 
 @pytest.fixture
-def url(make_database: MakeDatabase) -> str:
-    return make_database()
+def url(make_database: MakeDatabase, postgres_template: str) -> str:
+    return make_database(postgres_template)
 
 
 @pytest.fixture
 async def store(url: str) -> AsyncIterator[PostgresStore]:
     opened = await PostgresStore.open(url, clock=Clock())
-    await opened.migrate()
     yield opened
     await opened.close()
 

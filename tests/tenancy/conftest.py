@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -14,7 +16,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.conftest import MakeDatabase
+from tests.conftest import CopyDatabase
+from tests.postgres_server import (
+    create_database,
+    database_name,
+    drop_database,
+    scram_verifier,
+)
 from windrow import Queue
 from windrow.services.tenancy import enable_tenancy
 
@@ -55,10 +63,29 @@ class Tenancy:
 
 
 @pytest.fixture
-async def tenancy(
-    make_database: MakeDatabase, postgres_template: str, roles: tuple[str, str]
-) -> Tenancy:
-    made = Tenancy(make_database(postgres_template), *roles)
+def tenancy(copy_database: CopyDatabase, tenancy_template: tuple[str, tuple[str, str]]) -> Tenancy:
+    """Its roles are those of other tests, too: whoever changes their rights changes them back."""
+    template, roles = tenancy_template
+    return Tenancy(copy_database(template), *roles)
+
+
+@pytest.fixture(scope="session")
+def tenancy_template(
+    postgres_url: str, postgres_template: str
+) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The name of a database to copy that has it switched on, and the roles that it knows."""
+    with made_roles(postgres_url) as roles:
+        made = Tenancy(create_database(postgres_url, postgres_template), *roles)
+        try:
+            # In a thread of its own: a fixture may be asked for from inside a running loop.
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(asyncio.run, _switch_on(made)).result()
+            yield database_name(made.url), roles
+        finally:
+            drop_database(postgres_url, made.url)
+
+
+async def _switch_on(made: Tenancy) -> None:
     await enable_tenancy(made.url)
     async with made.connected() as owner:
         for known_as, (group, tenant) in ROLES.items():
@@ -68,19 +95,24 @@ async def tenancy(
                 await owner.execute(
                     "INSERT INTO windrow.tenant_role VALUES ($1, $2)", made.role(known_as), tenant
                 )
-    return made
 
 
 @pytest.fixture
 def roles(postgres_url: str) -> Iterator[tuple[str, str]]:
-    """Roles that log in, for this test: what their names end in, and their password."""
+    """Roles of the test's own."""
+    with made_roles(postgres_url) as made:
+        yield made
+
+
+@contextmanager
+def made_roles(postgres_url: str) -> Iterator[tuple[str, str]]:
+    """Roles that log in: what their names end in, and their password."""
     suffix, password = secrets.token_hex(4), secrets.token_hex(8)
+    verifier = sql.Literal(scram_verifier(password, iterations=1))
     names = [sql.Identifier(f"{known_as}_{suffix}") for known_as in ROLES]
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         for name in names:
-            admin.execute(
-                sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(name, sql.Literal(password))
-            )
+            admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(name, verifier))
     yield suffix, password
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         for name in names:

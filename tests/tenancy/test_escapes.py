@@ -428,9 +428,11 @@ async def test_role_that_belongs_to_a_tenant_and_may_be_more_is_reported(tenancy
     name = tenancy.role("acme")
     async with tenancy.connected() as owner:
         await owner.execute(f"GRANT windrow_api TO {name}")
-    assert (await tenancy_status(tenancy.url)).problems == (
-        f"role {name} belongs to a tenant and is also a member of windrow_api",
-    )
+        try:
+            problems = (await tenancy_status(tenancy.url)).problems
+        finally:
+            await owner.execute(f"REVOKE windrow_api FROM {name}")
+    assert problems == (f"role {name} belongs to a tenant and is also a member of windrow_api",)
 
 
 async def _everything(tenancy: Tenancy) -> list[str]:
