@@ -67,7 +67,7 @@ chaos: $(PEERS) ## Run the tests that take long, and write docs/guarantees.md fr
 	$(BIN)/python -m tests.trust.scorecard $(FIGURES)
 	$(BIN)/pytest $(BOUNDED) -n $(WORKERS) --dist worksteal -m chaos $(addprefix --ignore=,$(TRUST)) $(ARGS)
 	$(BIN)/pytest $(BOUNDED) -n $(WORKERS) --dist worksteal tests/conformance tests/calls/test_stages.py --store=pgbouncer,bullmq,beside $(ARGS)
-	WINDROW_TEST_MORE=7 $(BIN)/pytest $(BOUNDED) -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
+	WINDROW_TEST_MORE=12 $(BIN)/pytest $(BOUNDED) -n $(WORKERS) tests/conformance -k any_sequence --timeout=1800 $(ARGS)
 
 demo: $(STAMP) ## Show Windrow at work (ARGS=--keep leaves it running)
 	$(BIN)/windrow demo $(ARGS)

@@ -22,6 +22,7 @@ from windrow.pipelines.calls.context import Calls
 from windrow.queue import kinds
 from windrow.queue.store import Store
 from windrow.settings import Settings
+from windrow.worker import worker
 
 __all__ = ["run_sql"]
 
@@ -88,3 +89,9 @@ async def desk(
 def own_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the handlers of one test declare is not there in the next."""
     monkeypatch.setattr(kinds, "_declared", {})
+
+
+@pytest.fixture(autouse=True)
+def held_jobs_are_left_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a worker that runs until it is idle: nobody here lets go of what they wait for."""
+    monkeypatch.setattr(worker, "HELD_SECONDS", 0.2)

@@ -47,8 +47,8 @@ SLACK = timedelta(hours=1)  # a store may keep jobs so much longer
 # Examples of so many steps, sized so that both stores together take well under a minute.
 STEPS = 40
 MORE = int(os.environ.get("WINDROW_TEST_MORE", "1"))
-# `make chaos` makes seven times as many.
-EXAMPLES = {"sqlite": 50 * MORE, "postgres": 12 * MORE}
+# `make chaos` makes twelve times as many.
+EXAMPLES = {"sqlite": 30 * MORE, "postgres": 8 * MORE}
 
 QUEUES = st.sampled_from(["a", "b"])
 SOME_QUEUES = st.sampled_from([None, ("a",), ("b",), ("a", "b")])

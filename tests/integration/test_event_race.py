@@ -17,7 +17,7 @@ from tests.integration.test_race import (  # noqa: F401
 from windrow.queue.store import Store
 
 PRODUCERS = 3
-JOBS = 800  # by each of them
+JOBS = 300  # by each of them
 KILLS = 4
 
 

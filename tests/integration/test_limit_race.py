@@ -23,7 +23,7 @@ from windrow.queue.records import LimitRow
 from windrow.queue.store import Store
 
 S = JobState
-JOBS = 600
+JOBS = 300
 TENANTS = 3
 
 

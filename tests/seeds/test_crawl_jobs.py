@@ -36,7 +36,7 @@ from windrow.queue.store import Store
 
 DIALECT = "crawl_jobs"
 SEED = "003"
-JOBS = 2_000
+JOBS = 500
 CONNECTIONS = 8
 
 CLAIM = """
@@ -640,7 +640,7 @@ async def test_any_mixture_of_writes_keeps_the_counts_true(
 async def test_each_job_is_run_once_by_whoever_takes_it(
     db: Any, store: Store, connect: Connect, dialect_url: str
 ) -> None:
-    """8 connections with the printed statements and a Windrow worker, 2,000 jobs."""
+    """8 connections with the printed statements and a Windrow worker, 500 jobs."""
     await db.execute(
         """INSERT INTO crawl_jobs (payload, priority)
            SELECT jsonb_build_object('n', n), n % 5 FROM generate_series(1, $1) AS n""",

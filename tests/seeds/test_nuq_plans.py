@@ -79,9 +79,17 @@ async def filled(db: Any) -> Any:
     return db
 
 
-async def test_the_printed_statements_go_by_index_n11(filled: Any) -> None:
+async def test_the_printed_statements_go_by_index_and_a_claim_reads_one_row_n1_n11(
+    filled: Any,
+) -> None:
+    """In one test: to fill the tables takes much longer than to ask."""
+    await require_indexes(filled)
+    await require_one_row(filled)
+
+
+async def require_indexes(db: Any) -> None:
     for name, (statement, values, index) in PINNED.items():
-        nodes = await _plan(filled, statement, values)
+        nodes = await _plan(db, statement, values)
         scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"}
         large = {table for table in scanned if _kin(table) in LARGE}
         # A leaf that holds next to nothing may as well be read.
@@ -92,9 +100,10 @@ async def test_the_printed_statements_go_by_index_n11(filled: Any) -> None:
             assert not any(_kin(node.get("Relation Name", "")) == "job_finished" for node in nodes)
 
 
-async def test_a_claim_reads_one_row_and_sorts_none_n1(filled: Any) -> None:
-    """Behind 8,000 held and 4,000 active ones of its own queue, and as many of others."""
-    nodes = await _plan(filled, nuq.TAKE, [], "ANALYZE, BUFFERS")
+async def require_one_row(db: Any) -> None:
+    """A claim reads it and sorts none, behind 8,000 held and 4,000 active ones of its own queue,
+    and as many of others."""
+    nodes = await _plan(db, nuq.TAKE, [], "ANALYZE, BUFFERS")
     assert not any(node["Node Type"] == "Sort" for node in nodes)
     [scan] = [node for node in nodes if node.get("Index Name") == "nuq_shown_live"]
     assert (scan["Actual Rows"], scan.get("Rows Removed by Filter", 0)) == (1, 0)

@@ -48,7 +48,7 @@ from windrow.queue.store import Store, open_store
 
 DIALECT = "unified_queue"
 SEED = "001"
-JOBS = 2_000
+JOBS = 500
 CONNECTIONS = 8
 
 PAIRS = {
@@ -842,11 +842,12 @@ def test_document_prints_tables_and_a_diagram_but_no_statement(reading: Reading)
 async def test_each_job_is_run_once_by_whoever_takes_it(
     kind: str, db: Db, store: Store, connect: Connect, dialect_url: str
 ) -> None:
-    """8 connections with the dialect's statements and a Windrow worker, 2,000 jobs."""
-    number = "generate_series(1, 2000) AS n (n)"
+    """8 connections with the dialect's statements and a Windrow worker, 500 jobs."""
+    number = f"generate_series(1, {JOBS}) AS n (n)"
     if kind == "sqlite":
-        number = """(WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2000)
-                     SELECT n FROM n) AS n"""
+        number = f"""(WITH RECURSIVE n (n)
+                          AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {JOBS})
+                      SELECT n FROM n) AS n"""
     await db.run(
         f"""INSERT INTO unified_queue (queue_id, item_type, op, tenant_id, collection, priority,
                                        idempotency_key, payload_json)
@@ -938,12 +939,12 @@ async def plan(db: Db, sql: str) -> str:
     return "\n".join(row["QUERY PLAN"] for row in rows)
 
 
-@pytest.mark.parametrize("index", SERVED)
 @pytest.mark.parametrize("kind", ["postgres"], indirect=True)
-async def test_each_question_is_served_by_an_index_on_postgres(filled: Db, index: str) -> None:
-    steps = await plan(filled, SERVED[index])
-    assert "unified_queue" in steps
-    assert not re.search(r"Seq Scan on job_(live|finished_03)", steps)
+async def test_each_question_is_served_by_an_index_on_postgres(filled: Db) -> None:
+    for index, question in SERVED.items():
+        steps = await plan(filled, question)
+        assert "unified_queue" in steps, index
+        assert not re.search(r"Seq Scan on job_(live|finished_03)", steps), index
 
 
 @pytest.mark.parametrize("kind", ["postgres"], indirect=True)

@@ -15,7 +15,7 @@ from tests.trust.promises import PROMISES
 from tests.trust.simulation import Desk, PostgresDesk, open_desk, replay_command
 from tests.trust.stage import FAULTY
 
-SEEDS = 200
+SEEDS = 100
 MORE_SEEDS = 4000
 PIECE = 250  # of them in one go
 POSTGRES_SEEDS = 80
