@@ -112,9 +112,9 @@ def test_n8_all_documents_are_read_page_by_page(call: Call, site: Site, server: 
     wait_for(lambda: call("get_batch_scrape_status", started.id).status == "completed")
 
     asked = f"{server.url}/v2/batch/scrape/{started.id}"
-    first = httpx.get(f"{asked}?limit=10").json()
-    second = httpx.get(first["next"]).json()
-    third = httpx.get(second["next"]).json()
+    first = httpx.get(f"{asked}?limit=10", timeout=60).json()
+    second = httpx.get(first["next"], timeout=60).json()
+    third = httpx.get(second["next"], timeout=60).json()
 
     assert first["next"] == f"{asked}?skip=10&limit=10"
     assert [len(one["data"]) for one in (first, second, third)] == [10, 10, 5]
@@ -126,7 +126,8 @@ def test_n8_all_documents_are_read_page_by_page(call: Call, site: Site, server: 
 
 
 def test_n8_a_batch_takes_more_pages_while_it_runs(call: Call, site: Site) -> None:
-    site.page("/slow", seconds=2)
+    is_appended = threading.Event()
+    site.page("/slow", until=is_appended)
     for path in ("/a", "/b"):
         site.page(path)
 
@@ -136,6 +137,7 @@ def test_n8_a_batch_takes_more_pages_while_it_runs(call: Call, site: Site) -> No
         ignore_invalid_urls=True,
     )
     call("start_batch_scrape", [f"{site.url}/b"], append_to_id=started.id)
+    is_appended.set()
 
     assert started.invalid_urls == ["http://[broken"]
     job = wait_for(lambda: completed(call("get_batch_scrape_status", started.id)))
@@ -162,7 +164,7 @@ def test_n8_the_same_idempotency_key_scrapes_a_page_once(server: Server, site: S
     site.page("/")
     headers = {"x-idempotency-key": "page"}
     answers = [
-        httpx.post(f"{server.url}/v2/scrape", json={"url": url}, headers=headers)
+        httpx.post(f"{server.url}/v2/scrape", json={"url": url}, headers=headers, timeout=60)
         for url in (site.url, site.url, f"{site.url}/other")
     ]
 
@@ -195,7 +197,7 @@ def test_n8_a_map_is_of_what_lies_under_the_start(call: Call, server: Server, si
         "headers": {"X-Key": "hay"},
         "location": {"country": "DE", "languages": ["de-DE", "de"]},
     }
-    all_ = httpx.post(f"{server.url}/v2/map", json=body).json()["links"]
+    all_ = httpx.post(f"{server.url}/v2/map", json=body, timeout=60).json()["links"]
 
     paths = {one.url.removeprefix(site.url) for one in links}
     assert paths == {"/docs/", "/docs/a", "/docs/b"}
@@ -229,15 +231,17 @@ def test_n8_a_file_is_parsed(call: Call, server: Server, tmp_path: Path) -> None
         ("nonsense", "options"),
     ):
         files = {"file": ("a.txt", b"hay", "text/plain")}
-        answer = httpx.post(f"{server.url}/v2/parse", files=files, data={"options": options})
+        answer = httpx.post(
+            f"{server.url}/v2/parse", files=files, data={"options": options}, timeout=60
+        )
         assert (answer.status_code, said in answer.json()["error"]) == (400, True), answer.text
-    assert httpx.post(f"{server.url}/v2/parse", json={}).status_code == 400
+    assert httpx.post(f"{server.url}/v2/parse", json={}, timeout=60).status_code == 400
 
 
 def test_n8_a_search_without_an_index_says_so(call: Call, server: Server) -> None:
     assert not call("search", "hay").web
 
-    answer = httpx.post(f"{server.url}/v2/search", json={"query": "hay"}).json()
+    answer = httpx.post(f"{server.url}/v2/search", json={"query": "hay"}, timeout=60).json()
     assert answer["data"] == {"web": [], "news": [], "images": []}
     assert "index" in answer["warning"]
 
@@ -315,7 +319,7 @@ def test_a_server_that_works_is_healthy_and_counts(server: Server, site: Site) -
     site.page("/")
     Firecrawl(api_url=server.url).scrape(site.url)
 
-    assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
-    text = httpx.get(f"{server.url}/metrics").text
+    assert httpx.get(f"{server.url}/health", timeout=60).json() == {"status": "ok"}
+    text = httpx.get(f"{server.url}/metrics", timeout=60).text
     assert 'windrow_jobs_claimed_total{kind="web.scrape",queue="web"}' in text
     assert 'windrow_queue_jobs{queue="web",state="completed"}' in text

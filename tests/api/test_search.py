@@ -41,7 +41,7 @@ async def ingest(server: Server) -> None:
 
 @pytest.fixture
 def client(server: Server, ingested: None) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=60) as client:
         yield client
 
 

@@ -101,7 +101,7 @@ def start_batch(server: Server, site: Site) -> str:
     """A batch of which some pages are done; its address."""
     site.generate(PAGES, seconds=0.1)
     body = {"urls": [f"{site.url}/p/{number}" for number in range(PAGES)]}
-    batch = httpx.post(f"{server.url}/v2/batch/scrape", json=body).json()
+    batch = httpx.post(f"{server.url}/v2/batch/scrape", json=body, timeout=60).json()
     until(batch["url"], "completed", 1)
     return str(batch["url"])
 

@@ -54,6 +54,8 @@ def test_n14_a_webhook_that_cannot_be_is_a_bad_request(server: Server, site: Sit
             webhook=WebhookConfig(url="http://e.org", headers={"X-Firecrawl-Signature": "mine"}),
         )
     answer = httpx.post(
-        f"{server.url}/v2/batch/scrape", json={"urls": [site.url], "webhook": "nonsense"}
+        f"{server.url}/v2/batch/scrape",
+        json={"urls": [site.url], "webhook": "nonsense"},
+        timeout=60,
     )
     assert (answer.status_code, answer.json()["code"]) == (400, "BAD_REQUEST")

@@ -763,7 +763,7 @@ async def test_open_transaction_of_a_caller_keeps_nobody_of_the_key_waiting(
     ]
     await store.insert_jobs(rows, tx=caller.connection)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await limit(store, active=3)
         assert await store.promote_jobs() == 2  # the one it replaces is passed over
         first, second = await claim(store, 5)

@@ -23,7 +23,7 @@ def open_server(tmp_path: Path) -> Iterator[Server]:
 
 
 def test_the_first_key_is_an_admins_and_lets_its_maker_go_on(open_server: Server) -> None:
-    with httpx.Client(base_url=open_server.url, follow_redirects=True) as local:
+    with httpx.Client(base_url=open_server.url, follow_redirects=True, timeout=60) as local:
         page = local.get("/ui/settings").text
         assert "With the first key everybody needs one" in page
         assert "<select" not in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,8 @@ def test_a_crawl_that_is_begun_is_shown_and_leads_to_its_source_and_back(
 ) -> None:
     site = site_server.site()
     site.page("/", links=["/slow"])
-    site.page("/slow", seconds=3)
+    is_seen = threading.Event()
+    site.page("/slow", until=is_seen)
     form = {"do": "site", "url": site.url, "token": token_of(admin)}
     begun = admin.post("/ui/add", data=form)
     assert "/ui/runs/" in str(begun.url)
@@ -101,6 +103,7 @@ def test_a_crawl_that_is_begun_is_shown_and_leads_to_its_source_and_back(
         deadline = time.monotonic() + 60
         while f'href="{begun.url.path}">{name}' not in admin.get(source).text:
             assert time.monotonic() < deadline, name
+        is_seen.set()
 
 
 def test_a_crawl_that_no_worker_has_begun_has_a_page_and_is_cancelled(tmp_path: Path) -> None:
@@ -125,9 +128,9 @@ def test_a_crawl_that_no_worker_has_begun_has_a_page_and_is_cancelled(tmp_path: 
 def test_search_is_narrowed_by_the_names_of_sources_and_shows_more(
     server: Server, admin: httpx.Client
 ) -> None:
+    source = keep_notes(server, 1)
     start = admin.get("/ui/search").text
     assert "Ask in your own words" in start
-    source = keep_notes(server, 1)
     page = admin.get("/ui/search", params={"q": "hay", "source": source.id}).text
     assert f'<option value="{source.id}" selected>notes</option>' in page
     assert '<details id="filters" open>' in page

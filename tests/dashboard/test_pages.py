@@ -31,7 +31,7 @@ TOKEN = re.compile(r'name="token" value="([^"]+)"')
 
 @contextmanager
 def log_in(server: Server, key: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url, follow_redirects=True) as client:
+    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=60) as client:
         assert client.post("/ui/login", data={"key": key}).status_code == 200
         yield client
 
@@ -61,7 +61,7 @@ def test_every_page_opens_and_may_load_nothing_from_elsewhere(admin: httpx.Clien
 
 
 def test_nothing_is_shown_without_a_session(server: Server, shown: Shown) -> None:
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=60) as client:
         for route in ROUTES:
             if route.path == "/ui/login":
                 continue
@@ -76,7 +76,7 @@ def test_nothing_is_shown_without_a_session(server: Server, shown: Shown) -> Non
 
 
 def test_cookie_is_kept_from_scripts_and_other_sites(server: Server) -> None:
-    answer = httpx.post(f"{server.url}/ui/login", data={"key": ADMIN})
+    answer = httpx.post(f"{server.url}/ui/login", data={"key": ADMIN}, timeout=60)
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
@@ -366,6 +366,6 @@ def test_jobs_that_have_ended_show_no_progress_and_all_lines_of_their_errors(
 
 
 def test_who_logs_in_is_told_where(server: Server) -> None:
-    page = httpx.get(f"{server.url}/ui/login").text
+    page = httpx.get(f"{server.url}/ui/login", timeout=60).text
     assert ">Windrow</h1>" in page
     assert "durable ingestion engine" in page

@@ -21,7 +21,7 @@ def places(page: str) -> dict[str, str]:
 
 def test_login_leads_to_the_page_that_was_wanted(server: Server, shown: Shown) -> None:
     wanted = f"/ui/jobs/{shown.page}?a=1&b=%2F"
-    with httpx.Client(base_url=server.url, follow_redirects=True) as client:
+    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=60) as client:
         page = client.get(wanted).text
         assert "API key" in page
         found = re.search(r'name="next" value="([^"]+)"', page)
@@ -51,9 +51,9 @@ def test_login_leads_to_the_page_that_was_wanted(server: Server, shown: Shown) -
 )
 def test_login_leads_to_no_other_site(server: Server, wanted: str) -> None:
     form = {"key": ADMIN, "next": wanted}
-    answer = httpx.post(f"{server.url}/ui/login", data=form)
+    answer = httpx.post(f"{server.url}/ui/login", data=form, timeout=60)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
-    page = httpx.get(f"{server.url}/ui/login?next={quote(wanted)}")
+    page = httpx.get(f"{server.url}/ui/login?next={quote(wanted)}", timeout=60)
     assert page.status_code == 200
 
 

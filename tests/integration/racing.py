@@ -234,6 +234,8 @@ async def follow(store: Store, *, log: str, ends: int) -> None:
     written = path.read_text().splitlines() if path.exists() else []
     cursor = written[-1].split()[0] if written else OLDEST
     left = ends - sum(line.split()[1] == "job.finished" for line in written)
+    if not left:  # whoever was killed had written them all
+        return
     with path.open("a") as file:
         async for event in Queue(store).events(cursor):
             file.write(f"{event.cursor} {event.type} {event.job_id} {event.group_id}\n")

@@ -315,7 +315,7 @@ async def test_a_copy_goes_on_after_a_fault_at_each_commit(
         await move(faulty if side == "source" else source, faulty if side == "target" else target)
 
     # Jobs that reached the target run there meanwhile, and are even forgotten.
-    done = [job.id for job in await claim(target, 100)]
+    done = [job.id for job in await claim(target, 20)]
     for job_id in done:
         [job] = [await get(target, job_id)]
         await complete(target, job)

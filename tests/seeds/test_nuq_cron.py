@@ -110,9 +110,9 @@ async def test_the_reaper_takes_the_jobs_of_a_windrow_worker_that_died_n2(
     db: Any, store: Store
 ) -> None:
     job_id = await nuq.add(db)
-    await claim_one(store, "nuq.queue_scrape", seconds=1)
+    await claim_one(store, "nuq.queue_scrape", seconds=60)
     assert await db.execute(nuq.REQUEUE_STALLED) == "UPDATE 0"
-    await asyncio.sleep(1.1)
+    await db.execute("UPDATE windrow.lease SET expires_at = now() - interval '1 second'")
     assert await db.execute(nuq.REQUEUE_STALLED) == "UPDATE 1"
     assert (await nuq.take(db))["id"] == job_id
 

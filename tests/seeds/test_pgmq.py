@@ -14,7 +14,7 @@ import pytest
 
 from tests.builders import add, claim, complete, completion, counts, get, make_group
 from tests.builders import row as new_row
-from tests.seeds.conftest import Connect
+from tests.seeds.conftest import Connect, until_waiting
 from tests.seeds.documents import Reading
 from tests.seeds.messages import create, let_it_run_out, read, rows_touched, send
 from tests.seeds.workers import run_worker
@@ -178,7 +178,7 @@ async def test_p3_an_update_that_saw_an_older_row_does_nothing(db: Any, connect:
     stale = asyncio.create_task(
         db.execute("UPDATE pgmq.q_jobs SET vt = now(), read_ct = 0 WHERE msg_id = $1", msg_id)
     )
-    await asyncio.sleep(0.2)
+    await until_waiting(other)
     await held.commit()
     assert await stale == "UPDATE 0"
     assert await db.fetchval("SELECT read_ct FROM pgmq.q_jobs") == 1

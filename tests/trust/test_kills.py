@@ -122,7 +122,7 @@ async def test_keys_slots_and_the_order_hold_while_workers_are_killed(
     asked = [one for one in verdict.entries if one.what == "enqueued" and one.key]
     refused = sum(one.outcome == "existing" for one in asked)
     in_line = sum(one.what == "enqueued" and one.priority is not None for one in verdict.entries)
-    assert counts["due"] > FEWER_KILLS / 3
+    assert counts["due"] > 4  # one each second: on a fast machine it takes ten in all
     assert refused
     notes = {
         "unique_holds": f"{len(asked):,} times one of {len(KEYS)} keys was asked for, {refused:,} "

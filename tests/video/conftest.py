@@ -70,6 +70,11 @@ async def openai() -> AsyncIterator[OpenAIStandin]:
         yield standin
 
 
+# For an answer. One that hangs is waited for so long; any other may be late on a busy machine, and
+# would be paid for twice.
+SECONDS = 3.0
+
+
 @asynccontextmanager
 async def open_studio(
     queue: Queue, api: ScrapeCreatorsStandin, chat: OpenAIStandin, folder: Path
@@ -77,8 +82,8 @@ async def open_studio(
     settings = Settings(data_dir=str(folder))
     await install_video(queue, settings)
     async with (
-        ScrapeCreators(KEY, api.url, seconds=0.5) as client,
-        Model(chat.url, "barn-1", KEY, seconds=0.5) as model,
+        ScrapeCreators(KEY, api.url, seconds=SECONDS) as client,
+        Model(chat.url, "barn-1", KEY, seconds=SECONDS) as model,
     ):
         yield Studio(queue, Videos(queue, folder / "videos", client, model), settings)
 

@@ -29,6 +29,7 @@ from windrow.pipelines.index.payloads import WRITE
 from windrow.pipelines.video.chain import video_chain
 from windrow.services.video import VideoInfo, add_video, get_video, install_video
 from windrow.settings import Settings
+from windrow.worker.registry import Handler
 
 # The verbs at the boundaries of a chain: what is saved when a stage begins, what it has paid for,
 # and its end with the hand-off. Each is lost on its way there, and on its way back.
@@ -41,6 +42,14 @@ BOUNDARIES = [
     ("finish_jobs", 1),
     ("finish_jobs", 2),
 ]
+
+
+# Seconds: a worker that stands still for longer than this, less a heartbeat, loses its jobs.
+LEASE = 3
+
+
+def short_leases(studio: Studio) -> list[Handler]:
+    return [replace(one, lease=LEASE, heartbeat=0.25) for one in studio.chain.handlers]
 
 
 async def work_until_final(studio: Studio, worker: Worker, video: VideoInfo) -> None:
@@ -65,8 +74,8 @@ async def test_call_that_is_lost_at_a_boundary_costs_nothing(
     faulty = FaultyStore(studio.queue.store)
     (faulty.lose_reply if is_arrived else faulty.fail_before)(verb, call)
     video = await studio.add(TIKTOK)
-    handlers = [replace(one, lease=1) for one in studio.chain.handlers]
-    await work_until_final(studio, Worker(Queue(faulty), handlers, lease=1), video)
+    worker = Worker(Queue(faulty), short_leases(studio), lease=LEASE)
+    await work_until_final(studio, worker, video)
     assert set(scrapecreators.billed.values()) == {1}
     assert openai.billed["chat"] == 1
     assert len(await studio.indexed()) == 1
@@ -79,16 +88,16 @@ async def test_call_that_takes_longer_than_the_lease_is_not_made_twice(
     slow = scrapecreators.fault
 
     async def take_long(request: web.Request) -> web.Response | None:
-        await asyncio.sleep(1.6 if "transcript" in request.path else 0)
+        await asyncio.sleep(LEASE + 0.5 if "transcript" in request.path else 0)
         return await slow(request)
 
     monkeypatch.setattr(scrapecreators, "fault", take_long)
     assert small_studio.videos.scrapecreators is not None
-    small_studio.videos.scrapecreators._provider._seconds = 10
+    small_studio.videos.scrapecreators._provider._seconds = 60
     video = await small_studio.add(YOUTUBE)
-    handlers = [replace(one, lease=1) for one in small_studio.chain.handlers]
+    handlers = short_leases(small_studio)
     await asyncio.gather(
-        *(Worker(small_studio.queue, handlers, lease=1).run(until_idle=True) for _ in range(2))
+        *(Worker(small_studio.queue, handlers, lease=LEASE).run(until_idle=True) for _ in range(2))
     )
     assert (await get_video(small_studio.queue, video.id)).status == "done"
     assert set(scrapecreators.billed.values()) == {1}

@@ -43,6 +43,7 @@ class Page:
     content_type: str = "text/html; charset=utf-8"
     headers: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0  # how long it takes
+    until: threading.Event | None = None  # which it waits for
     first: list[int] = field(default_factory=list)
     first_headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -140,6 +141,8 @@ class Site:
         page = self._find(request)
         if page.seconds:
             await asyncio.sleep(page.seconds)
+        while page.until is not None and not page.until.is_set():
+            await asyncio.sleep(0.01)
         status, headers = page.status, page.headers
         if page.first:
             status, headers = page.first.pop(0), {**page.headers, **page.first_headers}

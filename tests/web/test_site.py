@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import threading
 
 from tests.web.site import Page, Site
 from windrow.ingest.fetch.fetcher import Fetcher
@@ -15,7 +16,8 @@ async def test_site_answers_as_it_was_told_and_counts(site: Site) -> None:
     site.redirect("/old", "/")
     site.sitemap("/map.xml.gz", [f"{site.url}/"], zip_=True)
     site.put("/busy", Page(b"ok", first=[500], content_type="text/plain"))
-    site.page("/slow", seconds=0.05)
+    all_came = threading.Event()
+    site.page("/slow", until=all_came)
     last = site.generate(1000).replace("/p/0", "/p/999")
 
     async with Fetcher(guard=Guard(allow=["127.0.0.0/8"])) as fetcher:
@@ -27,7 +29,11 @@ async def test_site_answers_as_it_was_told_and_counts(site: Site) -> None:
         statuses = [(await fetcher.fetch(f"{site.url}/busy")).status for _ in range(2)]
         assert statuses == [500, 200]
         assert b"Page 999" in (await fetcher.fetch(last)).body
-        await asyncio.gather(*(fetcher.fetch(f"{site.url}/slow") for _ in range(3)))
+        slow = [asyncio.create_task(fetcher.fetch(f"{site.url}/slow")) for _ in range(3)]
+        while site.in_flight < 3:
+            await asyncio.sleep(0.01)
+        all_came.set()
+        await asyncio.gather(*slow)
 
     assert site.hits["/busy"] == 2
     assert site.hits["/slow"] == 3

@@ -134,18 +134,23 @@ async def test_priorities_are_kept_between_queues(queue: Queue) -> None:
 async def test_limits_hold_while_a_worker_runs(queue: Queue) -> None:
     """N6: at most two of the tenant's jobs at once, all of them in the end."""
     running, most = 0, 0
+    both_run = asyncio.Event()
 
     @handler("work", limits=["tenant:1"])
     async def work(job: Job) -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
+        if running == 2:
+            both_run.set()
+        await both_run.wait()
         await asyncio.sleep(0.002)
         running -= 1
 
     await queue.set_limit("tenant:1", active=2)
     await queue.enqueue_many([NewJob("work") for _ in range(30)])
-    await Worker(queue, [work], concurrency=10).run(until_idle=True)
+    async with asyncio.timeout(60):
+        await Worker(queue, [work], concurrency=10).run(until_idle=True)
 
     assert most == 2
     assert (await queue.counts())[JobState.COMPLETED] == 30

@@ -7,6 +7,8 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from windrow.errors import ConfigError
 from windrow.queue.job import JobState
 from windrow.queue.retaining import MAINTENANCE
 from windrow.queue.store import Store
+from windrow.worker.registry import Handler
 
 
 @asynccontextmanager
@@ -30,19 +33,31 @@ async def working(worker: Worker) -> AsyncIterator[Worker]:
         await task
 
 
+def heard_of_soon(one: Handler) -> Handler:
+    """A handler whose worker soon hears that a job is lost or is to stop, as by a lease of a
+    second, and that loses none because the machine stood still for one. The lease is short all the
+    same: who renews a long one is not told of those of others."""
+    return replace(one, lease=9, heartbeat=0.2)
+
+
 async def test_no_more_handlers_run_at_once_than_allowed(queue: Queue) -> None:
     running, most = 0, 0
+    all_run = asyncio.Event()
 
     @handler("work")
     async def work(job: Job) -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
+        if running == 7:
+            all_run.set()
+        await all_run.wait()
         await asyncio.sleep(0.005)
         running -= 1
 
     await queue.enqueue_many([NewJob("work") for _ in range(60)])
-    await Worker(queue, [work], concurrency=7).run(until_idle=True)
+    async with asyncio.timeout(60):
+        await Worker(queue, [work], concurrency=7).run(until_idle=True)
 
     assert most == 7
     assert (await queue.counts())[JobState.COMPLETED] == 60
@@ -99,7 +114,7 @@ async def test_cancelled_job_stops_its_handler(queue: Queue) -> None:
     """A4: a running job that is cancelled ends, and is not revived."""
     began, stopped = asyncio.Event(), asyncio.Event()
 
-    @handler("work", lease=1)
+    @handler("work")
     async def work(job: Job) -> None:
         began.set()
         try:
@@ -108,7 +123,7 @@ async def test_cancelled_job_stops_its_handler(queue: Queue) -> None:
             assert job.stop_as is JobState.CANCELLED
             stopped.set()
 
-    async with working(Worker(queue, [work])):
+    async with working(Worker(queue, [heard_of_soon(work)])):
         job = await queue.enqueue("work")
         await began.wait()
         await queue.cancel(job.id, reason="changed my mind")
@@ -121,14 +136,14 @@ async def test_cancelled_job_stops_its_handler(queue: Queue) -> None:
 async def test_paused_job_goes_on_when_it_is_resumed(queue: Queue) -> None:
     began: list[str] = []
 
-    @handler("work", lease=1)
+    @handler("work")
     async def work(job: Job) -> str:
         began.append(job.id)
         if len(began) == 1:
             await asyncio.Event().wait()
         return "after the pause"
 
-    async with working(Worker(queue, [work])):
+    async with working(Worker(queue, [heard_of_soon(work)])):
         job = await queue.enqueue("work")
         await _until(lambda: began)
         await queue.pause_job(job.id)
@@ -146,7 +161,7 @@ async def test_lost_lease_stops_the_handler_and_its_end_is_refused(
     stopped = asyncio.Event()
     began: list[int] = []
 
-    @handler("work", lease=1)
+    @handler("work")
     async def work(job: Job) -> str:
         began.append(job.runs)
         if job.runs == 1:
@@ -156,7 +171,7 @@ async def test_lost_lease_stops_the_handler_and_its_end_is_refused(
                 stopped.set()
         return f"run {job.runs}"
 
-    async with working(Worker(queue, [work])):
+    async with working(Worker(queue, [heard_of_soon(work)])):
         job = await queue.enqueue("work")
         await _until(lambda: began)
         await _lose_lease(await open_another(), job.id)
@@ -167,18 +182,26 @@ async def test_lost_lease_stops_the_handler_and_its_end_is_refused(
 
 
 async def test_jobs_own_short_lease_is_renewed_in_time(queue: Queue) -> None:
-    """The worker's leases are long; this job brought a short one and outlives it."""
+    """The worker's leases are long; this job brought a short one, which is renewed twice while the
+    worker would not renew its own once. Not so short that a machine which stands still ends it."""
+    renewed_at: list[datetime] = []
 
     @handler("work")
     async def work(job: Job) -> str:
-        await asyncio.sleep(2.5)
+        while len(renewed_at) < 3:
+            expires_at = (await queue.get(job.id)).lease_expires_at
+            assert expires_at is not None
+            if expires_at not in renewed_at:
+                renewed_at.append(expires_at)
+            await asyncio.sleep(0.01)
         return "in one run"
 
     async with working(Worker(queue, [work], lease=600)):
-        job = await queue.enqueue("work", lease=1)
-        ended = await queue.wait(job.id, timeout=20)
+        job = await queue.enqueue("work", lease=5)
+        ended = await queue.wait(job.id, timeout=60)
 
     assert (ended.result, ended.runs, ended.crashes) == ("in one run", 1, 0)
+    assert renewed_at == sorted(renewed_at)
 
 
 async def test_stopping_worker_lets_running_handlers_end(queue: Queue) -> None:
@@ -389,9 +412,9 @@ async def test_busy_worker_takes_back_the_jobs_of_the_dead_though_it_does_not_le
 
     assert await store.elect_leader(MAINTENANCE, "dead", 3600)
     left = await queue.enqueue("short")
-    lease = await queue.claim(seconds=1)
+    lease = await queue.claim(seconds=60)
     await queue.enqueue("long")
-    async with working(Worker(queue, [long, short], concurrency=2, lease=1)):
+    async with working(Worker(queue, [heard_of_soon(long), short], concurrency=2)):
         await began.wait()
         await store.extend_leases([lease.jobs[0].lease_token or ""], 0)
         assert (await queue.wait(left.id, timeout=20)).result == 1
@@ -441,6 +464,6 @@ async def _lose_lease(store: Store, job_id: str) -> None:
 
 
 async def _crash(queue: Queue, store: Store, job_id: str) -> None:
-    lease = await queue.claim(seconds=1)
+    lease = await queue.claim(seconds=60)
     await store.extend_leases([lease.jobs[0].lease_token or ""], 0)
     assert [change.id for change in await store.rescue_jobs()] == [job_id]

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import urllib.request
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,7 +116,7 @@ async def test_lost_and_rescued_jobs_are_counted(
     """A worker that was silent for too long, and the one that takes its job back."""
     ids: list[str] = []
 
-    @handler("work", lease=1)
+    @handler("work")
     async def lose_the_first(job: Job) -> str:
         if not ids:
             ids.append(job.id)
@@ -124,7 +125,9 @@ async def test_lost_and_rescued_jobs_are_counted(
         return "again"
 
     await queue.enqueue("work")
-    worker = Worker(queue, [lose_the_first], observers=[Metrics(registry)], rescue_every=0.1)
+    # It hears soon that it has lost one, and loses no other because it stood still for a moment.
+    often = replace(lose_the_first, lease=60, heartbeat=0.2)
+    worker = Worker(queue, [often], observers=[Metrics(registry)], rescue_every=0.1)
     working = asyncio.create_task(worker.run())
     async with asyncio.timeout(30):
         while not ids:
@@ -162,6 +165,7 @@ async def test_a_scrape_tells_how_full_the_queues_are(
 async def test_the_database_is_asked_seldom_however_often_somebody_scrapes(
     store: Store, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(depths, "FRESH_SECONDS", 3600.0)
     counted = FaultyStore(store)
     queue = Queue(counted)
     with serve_metrics(0, registry=registry) as port, watch_queue(queue, registry):

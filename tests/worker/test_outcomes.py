@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -225,20 +226,20 @@ async def test_handler_that_takes_too_long_is_stopped(queue: Queue) -> None:
 
 
 async def test_thread_that_takes_too_long_is_interrupted(queue: Queue) -> None:
-    ended = []
+    ended = threading.Event()
 
-    @handler("work", timeout=0.05, max_attempts=1)
+    @handler("work", timeout=0.5, max_attempts=1)  # time enough for a thread to begin
     def work(job: Job) -> None:
         try:
             while True:
                 time.sleep(0.001)
         finally:
-            ended.append(job.id)
+            ended.set()
 
     job = await run(queue, work)
 
     assert "HandlerTimeout" in (job.error or "")
-    assert ended == [job.id]
+    assert await asyncio.to_thread(ended.wait, 30)  # the worker does not wait for the thread
 
 
 async def test_handler_that_exits_fails_its_job_only(queue: Queue) -> None:

@@ -140,7 +140,7 @@ def test_sources_are_listed_in_pages_changed_and_removed(acme: Asking, site: Sit
 def test_source_that_is_removed_while_it_is_crawled_leaves_nothing_behind(
     acme: Asking, site: Site
 ) -> None:
-    progress_id, source = acme.crawl(site.generate(40, seconds=0.1), limit=40, max_depth=5)
+    progress_id, source = acme.crawl(site.generate(40, seconds=0.5), limit=40, max_depth=5)
     while not site.in_flight:
         pass
 
@@ -177,7 +177,7 @@ def test_a2_what_another_tenant_has_is_not_there(acme: Asking, other: Asking, si
 def test_a2_progress_and_pauses_survive_a_server_that_is_killed(
     server: Server, acme: Asking, site: Site
 ) -> None:
-    url = site.generate(60, seconds=0.02)
+    url = site.generate(60, seconds=0.05)
     progress_id, source = acme.crawl(url, limit=60, max_depth=5)
     while acme.get(f"/progress/{progress_id}")["progress"] < 10:
         pass

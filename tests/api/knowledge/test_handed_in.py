@@ -146,7 +146,7 @@ class Sender:
         body = event if isinstance(event, bytes) else json.dumps(event).encode()
         digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
         signed = {"X-Firecrawl-Signature": f"sha256={digest}", **(headers or {})}
-        return httpx.post(self._url, content=body, headers=signed)
+        return httpx.post(self._url, content=body, headers=signed, timeout=60)
 
     def tell(self, event: Any, key: str = "k-acme") -> dict[str, Any]:
         answer = self.send(event, headers={"Authorization": f"Bearer {key}"})
@@ -243,9 +243,11 @@ def test_n13_wrong_or_missing_signatures_are_refused(server: Server, sender: Sen
 
     refused = [
         sender.send(event, secret="another"),
-        httpx.post(url, json=event),
-        httpx.post(url, json=event, headers=key),
-        httpx.post(url, json=event, headers={**key, "X-Firecrawl-Signature": "sha256=00"}),
+        httpx.post(url, json=event, timeout=60),
+        httpx.post(url, json=event, headers=key, timeout=60),
+        httpx.post(
+            url, json=event, headers={**key, "X-Firecrawl-Signature": "sha256=00"}, timeout=60
+        ),
         sender.send(event, headers={"Authorization": "Bearer wrong"}),
     ]
 

@@ -104,10 +104,11 @@ async def test_actions_are_done_in_order_and_tell_what_they_found(
     [printed] = acted.pdfs or []
     assert decoded(printed, "application/pdf").startswith(b"%PDF-")
 
-    monkeypatch.setattr("windrow.ingest.browser.acting.LONGEST_SECONDS", 0.2)
     nothing = [{"type": "click", "selector": "#none"}]
-    with pytest.raises(IngestError, match=r"action 1, click \(#none\)") as failed:
-        await browser.render(f"{site.url}/", options(actions=nothing))
+    with monkeypatch.context() as patched:
+        patched.setattr("windrow.ingest.browser.acting.LONGEST_SECONDS", 0.2)
+        with pytest.raises(IngestError, match=r"action 1, click \(#none\)") as failed:
+            await browser.render(f"{site.url}/", options(actions=nothing))
     assert failed.value.code == "SCRAPE_ACTION_ERROR"
     broken = [{"type": "executeJavascript", "script": "throw new Error('no such hay')"}]
     with pytest.raises(IngestError, match="no such hay"):

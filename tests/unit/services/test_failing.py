@@ -44,9 +44,9 @@ def test_pattern_leaves_out_what_is_the_jobs_alone(error: str, pattern: str) -> 
     "bad", ["'" * 5000, "a1" * 5000, "http://" * 2000, "1." * 5000, "a" * 9999]
 )
 def test_pattern_of_a_hostile_error_takes_a_moment(bad: str) -> None:
-    begun = time.perf_counter()
+    begun = time.thread_time()  # not what others did meanwhile
     pattern_of(bad)
-    assert time.perf_counter() - begun < 0.1
+    assert time.thread_time() - begun < 0.1
 
 
 @pytest.fixture

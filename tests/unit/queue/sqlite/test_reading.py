@@ -13,6 +13,7 @@ import pytest
 
 from windrow.clock import Clock
 from windrow.errors import StoreUnavailable
+from windrow.queue.sqlite import reading
 from windrow.queue.sqlite.location import Location
 from windrow.queue.sqlite.reading import READERS, Readers
 from windrow.queue.sqlite.store import SqliteStore
@@ -120,7 +121,10 @@ async def test_a_file_that_cannot_be_opened_is_told_and_tried_again(tmp_path: Pa
     await readers.close()
 
 
-async def test_threads_of_a_store_that_is_dropped_end(tmp_path: Path) -> None:
+async def test_threads_of_a_store_that_is_dropped_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 3600)  # so that nobody comes to help
     store = await SqliteStore.open(f"sqlite:///{tmp_path / 'jobs.db'}", clock=Clock())
     await store.migrate()
     await store.list_queues()
