@@ -74,7 +74,12 @@ NO_URL: Final = (
     "the database URL is not valid: its port must be a number, and / ? # @ in a password be "
     "written as %2F %3F %23 %40"
 )
-TRIES: Final = 5
+# How often a transaction is done before its conflict is told. From the patient try on it waits for
+# what it needs out of the lock order; two that wait so may deadlock, and the one that the server
+# ends has its turn again.
+TRIES: Final = 10
+PATIENT_TRY: Final = 5
+MOST_PAUSE_SECONDS: Final = 0.1
 # Connections that are never lent to transactions of jobs, which keep them while a handler runs: if
 # all of them were, leases could not be renewed nor ends be written that the others wait for.
 KEPT_BACK: Final = 2
@@ -317,8 +322,8 @@ async def retried(once: Callable[[], Awaitable[T]]) -> T:
         try:
             return await once()
         except StoreConflict:
-            wait = random.uniform(0, 0.01 * 2**tried)  # noqa: S311 - spreads waits
-            await asyncio.sleep(wait)
+            most = min(0.01 * 2**tried, MOST_PAUSE_SECONDS)
+            await asyncio.sleep(random.uniform(0, most))  # noqa: S311 - spreads waits
     return await once()
 
 

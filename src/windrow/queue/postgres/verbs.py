@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from windrow.clock import Clock
 from windrow.queue.notifying import Notifier
 from windrow.queue.postgres.claiming import Claimer
-from windrow.queue.postgres.connection import TRIES, Database
+from windrow.queue.postgres.connection import PATIENT_TRY, Database
 from windrow.queue.postgres.rows import Row, sql
 from windrow.queue.postgres.work import Work
 from windrow.queue.transactions import Executor
@@ -35,7 +35,7 @@ class Verbs:
         tries = count(1)
 
         async def once(executor: Executor) -> tuple[T, Work]:
-            work = Work(executor, self.clock.now(), is_patient=next(tries) == TRIES)
+            work = Work(executor, self.clock.now(), is_patient=next(tries) >= PATIENT_TRY)
             result = await do(work)
             await work.settle()
             return result, work

@@ -94,7 +94,7 @@ class Work:
         self, executor: Executor, now: datetime | None, *, is_patient: bool = False
     ) -> None:
         """`is_patient`: what is needed out of the lock order is waited for, because the transaction
-        cannot be done again."""
+        cannot be done again, or has been often enough."""
         self.now = now
         self.executor = executor
         self.ready_queues: set[str] = set()  # where jobs became claimable, behind a claim's floor

@@ -115,6 +115,34 @@ async def test_the_end_of_a_group_does_not_wait_for_who_has_its_root(
     assert deadlocks(url) == 0
 
 
+async def test_a_transaction_that_waited_and_was_ended_for_a_deadlock_is_done_again(
+    make_database: Callable[[], str],
+) -> None:
+    """After some tries a root is waited for against the order, and whoever has it may want the
+    group: the server ends who has waited longer."""
+    url = make_database()
+    store = await PostgresStore.open(url, clock=Clock())
+    await store.migrate()
+    root = await add(store, "root")
+    [run] = await claim(store, 1)
+    group = await make_group(store, root=root)
+    await store.finish_jobs([completion(run)])
+    member = await add(store, group=group.id)
+    async with await psycopg.AsyncConnection.connect(url) as other:
+        await other.execute("SET deadlock_timeout = '60s'")
+        await other.execute("SELECT FROM windrow.job_live WHERE id = %s FOR UPDATE", [root])
+        cancelling = asyncio.create_task(store.cancel_group(group.id, "enough"))
+        await _until_blocked(url)
+        await other.execute("SELECT FROM windrow.job_group WHERE id = %s FOR UPDATE", [group.id])
+        await other.commit()
+    cancelled = await cancelling
+    assert cancelled.state == "cancelled"
+    found = await store.get_jobs([root, member])
+    assert {job.state for job in found.values()} == {JobState.CANCELLED}
+    await store.close()
+    assert deadlocks(url) == 1
+
+
 async def test_a_group_is_cancelled_beside_who_changes_its_members(
     make_database: Callable[[], str],
 ) -> None:
