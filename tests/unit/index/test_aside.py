@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from multiprocessing import active_children
+from multiprocessing.process import BaseProcess
 
 import numpy as np
 import pytest
@@ -25,6 +26,16 @@ CHUNKS = [chunk(text, language=language) for text, language in TEXTS]
 WORDS = [piece.text for pieces in CHUNKS for piece in pieces]
 
 
+Born = Callable[[], list[BaseProcess]]
+
+
+@pytest.fixture
+def born() -> Born:
+    """The processes that are there and were not when the test began: others may be ending."""
+    before = active_children()
+    return lambda: [child for child in active_children() if child not in before]
+
+
 @pytest.fixture
 async def aside(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Aside]:
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
@@ -33,19 +44,21 @@ async def aside(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Aside]:
     await aside.close()
 
 
-async def test_texts_are_cut_embedded_and_weighed_elsewhere_as_they_are_here(aside: Aside) -> None:
+async def test_texts_are_cut_embedded_and_weighed_elsewhere_as_they_are_here(
+    aside: Aside, born: Born
+) -> None:
     embedder = AsideEmbedder(local_embedder(), aside)
     await aside.begin()
 
     assert await aside.cut(TEXTS) == CHUNKS
     assert await aside.weigh(WORDS) == weigh(WORDS)
     assert np.array_equal(await embedder.embed(WORDS), local_embedder().embed_now(WORDS))
-    assert len(active_children()) == 1
+    assert len(born()) == 1
     assert (embedder.model, embedder.dimension) == (local_embedder().model, 256)
 
 
 async def test_what_comes_before_the_process_is_there_is_done_here(
-    aside: Aside, monkeypatch: pytest.MonkeyPatch
+    aside: Aside, born: Born, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_start = asyncio.Event()
     start = aside._start
@@ -61,53 +74,53 @@ async def test_what_comes_before_the_process_is_there_is_done_here(
     may_start.set()
     await aside.begin()
 
-    assert len(active_children()) == 1
+    assert len(born()) == 1
     assert await aside.weigh(WORDS) == weigh(WORDS)
 
 
-async def test_questions_and_what_is_little_are_done_here(aside: Aside) -> None:
+async def test_questions_and_what_is_little_are_done_here(aside: Aside, born: Born) -> None:
     embedder = AsideEmbedder(local_embedder(), aside)
 
     assert len(await embedder.embed(WORDS, query=True)) == len(WORDS)
     assert await aside.cut([("a pot " * (LITTLE // 6), "text")])
     assert await aside.weigh(["a pot " * (LITTLE // 6)]) is None
-    assert active_children() == []
+    assert born() == []
 
 
 @pytest.mark.parametrize(("much", "cores"), [(MUCH, 2), (None, 2), (0, 1)])
 async def test_no_process_is_begun_before_there_was_much_to_do_or_where_it_would_not_help(
-    monkeypatch: pytest.MonkeyPatch, much: int | None, cores: int
+    born: Born, monkeypatch: pytest.MonkeyPatch, much: int | None, cores: int
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     aside = Aside(much)
 
     assert await aside.cut(TEXTS) == CHUNKS
     assert sum(len(text) for text, _ in TEXTS) < MUCH
-    assert active_children() == []
+    assert born() == []
     await aside.close()
 
 
 async def test_what_a_killed_process_has_not_answered_is_done_here_and_another_follows(
-    aside: Aside,
+    aside: Aside, born: Born
 ) -> None:
     await aside.begin()
-    [killed] = active_children()
+    [killed] = born()
     assert killed.pid is not None
     os.kill(killed.pid, signal.SIGKILL)
     killed.join()
 
     assert await aside.cut(TEXTS) == CHUNKS
-    assert active_children() == []
+    assert born() == []
     assert await aside.cut(TEXTS) == CHUNKS
-    assert len(active_children()) == 1
+    assert len(born()) == 1
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-async def test_process_ends_with_its_owner(aside: Aside, is_there: bool) -> None:
+async def test_process_ends_with_its_owner(aside: Aside, born: Born, is_there: bool) -> None:
     starting = aside.begin()
     if is_there:
         await starting
 
     await aside.close()
 
-    assert active_children() == []
+    assert born() == []
