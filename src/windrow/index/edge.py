@@ -163,8 +163,17 @@ class EdgeIndex:
             raise IndexUnavailable(f"the index in {path} cannot be opened: {error}") from error
 
     def _create(self, path: Path, space: Space) -> qdrant_edge.EdgeShard:
+        """Make a space elsewhere and move it, so that it is whole from its first moment on."""
+        making = self.folder / MAKING
+        shutil.rmtree(making, ignore_errors=True)  # of a process that was killed
+        made = self._make_parts(making, space)
+        self._index_fields(made, space)
+        made.rename(path)
+        shutil.rmtree(making)
+        return self._edge.EdgeShard.load(str(path), self._config(space))  # type: ignore[no-any-return]
+
+    def _index_fields(self, path: Path, space: Space) -> None:
         edge = self._edge
-        self._make_parts(path, space)
         shard: qdrant_edge.EdgeShard = edge.EdgeShard.load(str(path), self._config(space))
         make = edge.UpdateOperation.create_field_index
         shard.update(make("tenant", edge.KeywordIndexParams(is_tenant=True)))
@@ -172,23 +181,19 @@ class EdgeIndex:
         shard.update(make("date", edge.PayloadSchemaType.Float))
         for name in KEYWORDS:
             shard.update(make(name, edge.PayloadSchemaType.Keyword))
-        return shard
+        shard.close()
 
-    def _make_parts(self, path: Path, space: Space) -> None:
-        """Have an empty space with several segments. The engine makes one, but fills the smallest
-        of those there are, and searches all of them at once. A space is whole from its first moment
-        on: it is made elsewhere and moved."""
-        making = self.folder / MAKING
-        shutil.rmtree(making, ignore_errors=True)  # of a process that was killed
-        first, *others = (making / str(number) for number in range(PARTS))
+    def _make_parts(self, folder: Path, space: Space) -> Path:
+        """An empty space with several segments, in a folder below this one. The engine makes one,
+        but fills the smallest of those there are, and searches all of them at once."""
+        first, *others = (folder / str(number) for number in range(PARTS))
         for one in (first, *others):
             one.mkdir(parents=True)
             self._edge.EdgeShard.create(str(one), self._config(space)).close()
         for one in others:
             for segment in (one / "segments").iterdir():
                 segment.rename(first / "segments" / segment.name)
-        first.rename(path)
-        shutil.rmtree(making)
+        return first
 
     def _config(self, space: Space) -> qdrant_edge.EdgeConfig:
         edge = self._edge

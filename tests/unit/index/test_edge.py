@@ -5,8 +5,11 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
+import pytest
+
+from windrow.errors import IndexUnavailable
 from windrow.index.edge import MAKING, PARTS, EdgeIndex
-from windrow.index.home import Labels, Point, Query, Space
+from windrow.index.home import Filter, Labels, Point, Query, Space
 
 SPACE = Space("words-1", 3)
 LABELS = Labels("docs", "s1", "a.md")
@@ -44,3 +47,26 @@ async def test_space_whose_making_was_cut_short_is_made_anew(tmp_path: Path) -> 
     assert await index.spaces() == [SPACE.name]
     assert not left.exists()
     await index.close()
+
+
+async def test_space_is_not_there_before_its_fields_are_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was left without these would be searched by reading all of it, for ever."""
+    index = EdgeIndex(tmp_path / "spaces")
+    with monkeypatch.context() as patched:
+        patched.setattr(EdgeIndex, "_index_fields", _die)
+        with pytest.raises(IndexUnavailable):
+            await index.write(SPACE, [point(1)])
+    assert await index.spaces() == []
+    assert not (tmp_path / "spaces" / SPACE.name).exists()
+
+    await index.write(SPACE, [point(1)])
+
+    assert await index.spaces() == [SPACE.name]
+    assert await index.count(SPACE, Filter(collections=("docs",))) == 1
+    await index.close()
+
+
+def _die(*given: object) -> None:
+    raise OSError("killed here")
