@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from shlex import quote
 from typing import Final, Literal
 
@@ -14,7 +14,7 @@ from windrow.errors import SchemaOutdated, SchemaTooNew, WindrowError
 from windrow.queue.job import JobState
 from windrow.queue.notifying import POLLING
 from windrow.queue.queue import Queue
-from windrow.queue.records import ReadyKind
+from windrow.queue.records import ReadyKind, Vitals
 from windrow.queue.store import open_store
 from windrow.services.examining import (
     MOST_FAILED,
@@ -23,6 +23,7 @@ from windrow.services.examining import (
     Examination,
     examine,
 )
+from windrow.services.tenant_queue import TenantQueue
 from windrow.settings import Settings
 
 MIB: Final = 1024 * 1024
@@ -95,6 +96,17 @@ async def look(
         patience=patience,
         failed=failed,
         most_held=most_held,
+    )
+
+
+async def look_own(jobs: TenantQueue, *, failed: int, most: int) -> Examination:
+    """The same for a tenant: its own jobs, of which `most` are counted, and its own limit. No
+    workers: they run for all."""
+    return Examination(
+        vitals=Vitals(now=jobs.queue.store.clock.now() or datetime.now(UTC)),
+        queues=await jobs.list_queues(most=most),
+        limits=await jobs.list_limits(),
+        failed=failed,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from windrow.queue.job import FINAL, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import LimitInfo, QueueInfo, WorkerInfo
-from windrow.services.tenant_queue import TENANT_KEY, TenantQueue
+from windrow.services.tenant_queue import TenantQueue
 
 MOST_RUNNING: Final = 100
 
@@ -79,18 +79,13 @@ class OwnPlace:
 
     async def glance(self) -> Glance:
         queue, tenant = self._queue.queue, self._queue.tenant
-        limits = await queue.store.list_limits(counts_held=False)
         running = await self._queue.list(state=JobState.ACTIVE, limit=MOST_RUNNING)
         return Glance(
             at=queue.store.clock.now() or datetime.now(UTC),
             queues=await self._queue.list_queues(),
             workers=await queue.workers() if tenant is None else [],
             running=[RunningJob(job.id, job.kind, job.queue, job.worker) for job in running],
-            limits=[
-                one
-                for one in limits
-                if one.in_use and (tenant is None or one.key == f"{TENANT_KEY}{tenant}")
-            ],
+            limits=await self._queue.list_limits(),
             sees_all=tenant is None,
         )
 

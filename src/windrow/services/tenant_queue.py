@@ -19,7 +19,7 @@ from windrow.pipelines.knowledge.items import OPERATIONS
 from windrow.queue.ids import plain_id
 from windrow.queue.job import Job, NewJob
 from windrow.queue.queue import Queue
-from windrow.queue.records import Change, Group, Inserted, QueueInfo
+from windrow.queue.records import Change, Group, Inserted, LimitInfo, QueueInfo
 from windrow.redaction import restore
 
 # Kinds whose handlers trust what stands in the payload: the services for them write it.
@@ -70,6 +70,12 @@ class TenantQueue:
     async def list(self, *, tenant: str | None = None, **wanted: Any) -> builtins.list[Job]:
         """Jobs, newest first; the filters are those of `Queue.list`."""
         return await self.queue.list(tenant=self.narrow(tenant), **wanted)
+
+    async def list_limits(self) -> builtins.list[LimitInfo]:
+        """The limits in use; of a tenant its own. What is held is not counted."""
+        found = await self.queue.store.list_limits(counts_held=False)
+        own = None if self.tenant is None else f"{TENANT_KEY}{self.tenant}"
+        return [one for one in found if one.in_use and own in (None, one.key)]
 
     async def list_queues(self, *, most: int = MOST_COUNTED) -> builtins.list[QueueInfo]:
         """Every queue with its counts; of a tenant those its newest jobs are in, of which `most`

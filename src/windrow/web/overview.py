@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 from starlette.responses import Response
 
 from windrow.queue.job import JobState
-from windrow.queue.records import Vitals
 from windrow.services.examining import Examination
-from windrow.services.health import judge, judge_own
+from windrow.services.health import judge, judge_own, look_own
 from windrow.services.health import look as look_at_health
 from windrow.services.pacing import Pace, PaceKeeper
-from windrow.services.tenant_queue import TENANT_KEY
 from windrow.web.pages import Look
 
 SHOWN: Final = (
@@ -33,7 +30,7 @@ MOST_OF_TENANT: Final = 2_000  # jobs that are counted: each lies among those of
 async def show(look: Look) -> Response:
     keeper: PaceKeeper = look.request.app.state.pace
     pace = await keeper.look(look.viewer.tenant)
-    seen = await (_see(look, pace) if look.viewer.tenant is None else _see_own(look, pace))
+    seen = await _see(look, pace)
     totals = [(state, seen.count(state)) for state in SHOWN]
     counted = dict(totals)
     return look.render(
@@ -53,21 +50,11 @@ async def show(look: Look) -> Response:
 
 async def _see(look: Look, pace: Pace) -> Examination:
     """All that is judged is shown, too: it is read once."""
+    if look.viewer.tenant is not None:
+        return await look_own(look.jobs, failed=sum(pace.failed), most=MOST_OF_TENANT)
     settings = look.request.app.state.settings
     failed = sum(pace.failed) if pace.is_counted else None
     return await look_at_health(look.queue, settings, failed=failed, most_held=MOST_HELD)
-
-
-async def _see_own(look: Look, pace: Pace) -> Examination:
-    """What a tenant may see: its own jobs and limit, and no workers, which run for all."""
-    store, own = look.queue.store, f"{TENANT_KEY}{look.viewer.tenant}"
-    limits = await store.list_limits(counts_held=False)
-    return Examination(
-        vitals=Vitals(now=store.clock.now() or datetime.now(UTC)),
-        queues=await look.jobs.list_queues(most=MOST_OF_TENANT),
-        limits=[one for one in limits if one.key == own],
-        failed=sum(pace.failed),
-    )
 
 
 def _most_counted(look: Look, seen: Examination) -> int | None:
