@@ -737,6 +737,22 @@ class SchemaTooNew(StoreError):
         )
 
 
+class SchemaTooOld(StoreError):
+    """The database was made by a development version of Windrow and cannot be upgraded.
+
+    `first` is the name of its first migration, which this Windrow does not have.
+    """
+
+    def __init__(self, found: int, first: str) -> None:
+        self.found = found
+        self.first = first
+        super().__init__(
+            f"the database is at schema version {found} of a development version of Windrow "
+            f"(migration {first}), from which no upgrade leads here: start with a new database, "
+            "that is, another file or another Postgres database in WINDROW_DATABASE_URL"
+        )
+
+
 def _revive(kind: type[WindrowError], args: tuple[Any, ...]) -> WindrowError:
     error = kind.__new__(kind)
     error.args = args

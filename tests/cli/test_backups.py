@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Read, Windrow
+from tests.migrations import make_development_database
 from windrow import Queue
 from windrow.services.indexing import index_folder, owning
 from windrow.settings import load_settings
@@ -72,11 +74,14 @@ def test_what_is_no_sound_backup_is_refused(
     Path("torn.db").write_bytes(torn)
     Path("text.db").write_text("no database at all" * 100)
     sqlite3.connect("empty.db").execute("CREATE TABLE other (n)").connection.close()
+    with closing(sqlite3.connect("old.db", isolation_level=None)) as old:
+        make_development_database("sqlite", old)
 
     for name, why in (
         ("torn.db", "is damaged"),
         ("text.db", "is not an SQLite database"),
         ("empty.db", "has no tables of Windrow"),
+        ("old.db", "start with a new database"),
         ("none.db", "there is no backup"),
     ):
         refused = windrow("db", "restore", name)

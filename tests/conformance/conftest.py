@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -23,18 +22,6 @@ RunSql = Callable[[str], list[tuple[Any, ...]]]
 async def store(store: Store) -> AsyncIterator[Store]:
     yield store
     assert await tallied(store) == await counted(store)
-
-
-@pytest.fixture
-def empty_url(
-    store_name: str, way_in: Callable[[str], str], request: pytest.FixtureRequest, tmp_path: Path
-) -> str:
-    """A database with nothing in it."""
-    if store_name == "postgres":
-        return way_in(request.getfixturevalue("make_database")())
-    if store_name == "bullmq":
-        pytest.skip("BullMQ has no tables to be made")
-    return f"sqlite:///{tmp_path / 'empty.db'}"
 
 
 @pytest.fixture

@@ -10,10 +10,17 @@ import pytest
 
 from tests.builders import add, state
 from tests.conformance.conftest import connect_beside
-from windrow.errors import SchemaOutdated, SchemaTooNew, StoreError
+from tests.migrations import (
+    ADDITIONS,
+    later_migrations,
+    make_development_database,
+    traces,
+)
+from windrow.errors import SchemaOutdated, SchemaTooNew, SchemaTooOld, StoreError
 from windrow.queue.job import JobState
-from windrow.queue.migrate import check_version, latest_version, load_migrations
-from windrow.queue.store import Store, open_store
+from windrow.queue.migrate import History, check_history, latest_version, load_migrations
+from windrow.queue.opening import open_store
+from windrow.queue.store import Store
 
 pytestmark = pytest.mark.requires("dialects")
 
@@ -102,19 +109,36 @@ async def test_migrating_again_changes_nothing(empty: Store, package: str) -> No
     assert await state(empty, job_id) == JobState.READY
 
 
-async def test_several_may_migrate_at_once(empty_url: str, package: str) -> None:
+async def test_several_may_migrate_at_once(empty_url: str, package: str, store_name: str) -> None:
+    known = [migration.name for migration in load_migrations(package)]
     stores = [await open_store(empty_url) for _ in range(4)]
     try:
-        applied = await asyncio.gather(*(store.migrate() for store in stores))
-        for store in stores:
-            await store.check_schema()
-            await add(store)
+        with later_migrations(store_name, ADDITIONS[store_name]) as later:
+            applied = await asyncio.gather(*(store.migrate() for store in stores))
+            for store in stores:
+                await store.check_schema()
+                await add(store)
     finally:
         for store in stores:
             await store.close()
 
-    done = [migration.name for migration in load_migrations(package)]
-    assert sorted(name for names in applied for name in names) == done
+    assert sorted(name for names in applied for name in names) == [*known, *later]
+
+
+async def test_migration_that_fails_leaves_those_before_it_and_is_applied_later(
+    empty: Store, package: str, store_name: str
+) -> None:
+    known = [migration.name for migration in load_migrations(package)]
+    good, *_ = ADDITIONS[store_name]
+    with later_migrations(store_name, [good, "no SQL at all"]), pytest.raises(StoreError):
+        await empty.migrate()
+    with later_migrations(store_name, ADDITIONS[store_name][:2]) as later:
+        applied = await empty.migrate()
+        await empty.check_schema()
+
+    # Postgres commits migration by migration, SQLite all of them at once.
+    assert applied == ([later[1]] if store_name == "postgres" else [*known, *later])
+    assert await state(empty, await add(empty)) == JobState.READY
 
 
 async def test_newer_database_is_refused(empty: Store, package: str, store_name, empty_url) -> None:
@@ -137,6 +161,24 @@ async def test_newer_database_is_left_as_it_is(
     assert await empty.schema_version() == latest_version(package) + 1
 
 
+@pytest.mark.parametrize("level", [1, 17, 33])
+async def test_database_of_a_development_version_is_refused_and_left_as_it_is(
+    empty: Store, store_name: str, empty_url: str, level: int
+) -> None:
+    beside = connect_beside(store_name, empty_url)
+    make_development_database(store_name, beside, level)
+    before = traces(store_name, beside)
+
+    with pytest.raises(SchemaTooOld, match=r"0001_queue.*start with a new database"):
+        await empty.migrate()
+    with pytest.raises(SchemaTooOld) as refused:
+        await empty.check_schema()
+
+    assert refused.value.found == await empty.schema_version() == level
+    assert traces(store_name, beside) == before
+    beside.close()
+
+
 async def pretend_version(store_name: str, url: str, version: int) -> None:
     connection = connect_beside(store_name, url)
     table = {"sqlite": "windrow_migration", "postgres": "windrow.migration"}[store_name]
@@ -147,11 +189,12 @@ async def pretend_version(store_name: str, url: str, version: int) -> None:
 
 def test_version_check_names_both_versions(package: str) -> None:
     known = latest_version(package)
-    check_version(known, package)
+    first = load_migrations(package)[0].name
+    check_history(History(known, first), package)
     with pytest.raises(SchemaTooNew, match=str(known + 7)):
-        check_version(known + 7, package)
+        check_history(History(known + 7, first), package)
     with pytest.raises(SchemaOutdated, match="no Windrow tables"):
-        check_version(0, package)
+        check_history(History(), package)
 
 
 def test_migrations_are_numbered_in_order_and_alike_in_every_store() -> None:

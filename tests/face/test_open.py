@@ -9,7 +9,14 @@ import pytest
 
 from tests.conftest import MakeDatabase
 from windrow import Queue
-from windrow.errors import ConfigError, SchemaOutdated, SchemaTooNew, StoreError, StoreUnavailable
+from windrow.errors import (
+    ConfigError,
+    SchemaOutdated,
+    SchemaTooNew,
+    SchemaTooOld,
+    StoreError,
+    StoreUnavailable,
+)
 
 
 async def test_a_sqlite_queue_is_made_when_it_is_opened(tmp_path: Path) -> None:
@@ -44,6 +51,19 @@ async def test_a_database_of_a_newer_version_is_refused(store_url: str, store_na
         await Queue.open(store_url)
     with pytest.raises(SchemaTooNew):
         await Queue.open(store_url, migrate=True)
+
+
+@pytest.mark.parametrize("should_migrate", [None, True, False])
+async def test_a_database_of_a_development_version_is_refused(
+    empty_url: str, store_name: str, should_migrate: bool | None
+) -> None:
+    beside = connect_beside(store_name, empty_url)
+    make_development_database(store_name, beside)
+    before = traces(store_name, beside)
+    with pytest.raises(SchemaTooOld, match="start with a new database"):
+        await Queue.open(empty_url, migrate=should_migrate)
+    assert traces(store_name, beside) == before
+    beside.close()
 
 
 @pytest.mark.parametrize(

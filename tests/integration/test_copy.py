@@ -43,7 +43,7 @@ from tests.integration.moving import move
 from tests.integration.test_race import Racer
 from tests.processes import ROOT, Command, run
 from windrow import NewJob, Queue
-from windrow.errors import ConfigError, StoreUnavailable
+from windrow.errors import ConfigError, SchemaTooOld, StoreUnavailable
 from windrow.queue import copying
 from windrow.queue.checks import hash_group_key
 from windrow.queue.copying import CopyStore
@@ -267,6 +267,18 @@ async def test_a_dry_run_changes_nothing(urls: tuple[str, str], both: tuple[Stor
     assert report.moved.total() == len(before)
     assert await target.list_jobs(EVERYTHING) == []
     assert len(await source.list_jobs(EVERYTHING)) == len(before)
+
+
+@pytest.mark.parametrize("is_dry_run", [True, False])
+async def test_a_database_of_a_development_version_is_no_target(
+    urls: tuple[str, str], tmp_path: Path, is_dry_run: bool
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as beside:
+        make_development_database("sqlite", beside)
+        before = traces("sqlite", beside)
+        with pytest.raises(SchemaTooOld):
+            await copy_database(urls[0], f"sqlite:///{tmp_path / 'old.db'}", is_dry_run=is_dry_run)
+        assert traces("sqlite", beside) == before
 
 
 async def test_an_unfinished_copy_to_one_place_is_not_finished_in_another(

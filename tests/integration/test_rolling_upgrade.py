@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from unittest.mock import patch
 
 import psycopg
 import pytest
 
 from tests.conformance.conftest import run_sql
+from tests.migrations import ADDITIONS, later_migrations
 from windrow import Job, NewJob, Queue, Worker, handler
 from windrow.clock import Clock
 from windrow.errors import SchemaTooNew
 from windrow.queue.job import JobState
-from windrow.queue.migrate import Migration, load_migrations
-from windrow.queue.store import Store, open_store
+from windrow.queue.opening import open_store
+from windrow.queue.store import Store
 
 __all__ = ["run_sql"]  # a fixture
-
-ADDITIONS = {
-    "postgres": [
-        "ALTER TABLE windrow.job ADD COLUMN later_idea integer",
-        "ALTER TABLE windrow.job_payload ADD COLUMN later_idea text DEFAULT 'x'",
-        "ALTER TABLE windrow.lease ADD COLUMN later_idea text",
-        "ALTER TABLE windrow.job_group ADD COLUMN later_idea text",
-    ],
-    "sqlite": [
-        "ALTER TABLE windrow_job_live ADD COLUMN later_idea integer",
-        "ALTER TABLE windrow_job_payload ADD COLUMN later_idea text DEFAULT 'x'",
-        "ALTER TABLE windrow_lease ADD COLUMN later_idea text",
-    ],
-}
 
 # Waits until somebody else has locked all of the jobs' table against everybody.
 HAS_THE_WHOLE = """
@@ -45,23 +29,6 @@ HAS_THE_WHOLE = """
         END LOOP;
     END $$
 """
-
-
-@contextmanager
-def later_migrations(store_name: str, statements: list[str]) -> Iterator[list[str]]:
-    """What the code of a later day brings; the names of its migrations."""
-    package = f"windrow.queue.{store_name}"
-    known = load_migrations(package)
-    later = [
-        Migration(9001 + number, f"{9001 + number}_later", f"{statement};")
-        for number, statement in enumerate(statements)
-    ]
-    everything = (*known, *later)
-    with (
-        patch("windrow.queue.migrate.load_migrations", return_value=everything),
-        patch(f"{package}.schema.load_migrations", return_value=everything),
-    ):
-        yield [one.name for one in later]
 
 
 @pytest.fixture

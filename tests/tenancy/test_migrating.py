@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from unittest.mock import patch
 
 import pytest
 
+from tests.migrations import later_migrations
 from tests.tenancy.conftest import Tenancy
-from windrow.queue.migrate import Migration, load_migrations
 from windrow.queue.postgres import schema
-from windrow.queue.postgres.failures import PACKAGE
 from windrow.queue.postgres.gating import SCHEMA, function_name
 from windrow.queue.postgres.rows import sql
 from windrow.services.database import migrate_database
 from windrow.services.tenancy import tenancy_status
 
-LATER = Migration(9999, "9999_later", "CREATE TABLE windrow.later (tenant text)")
-
-
-@contextmanager
-def later() -> Iterator[None]:
-    migrations = (*load_migrations(PACKAGE), LATER)
-    with (
-        patch("windrow.queue.migrate.load_migrations", return_value=migrations),
-        patch.object(schema, "load_migrations", return_value=migrations),
-    ):
-        yield
+LATER = ["CREATE TABLE windrow.later (tenant text)"]
 
 
 async def test_migration_secures_what_it_adds(tenancy: Tenancy) -> None:
-    with later():
-        assert await migrate_database(tenancy.url) == ["9999_later"]
+    with later_migrations("postgres", LATER) as names:
+        assert await migrate_database(tenancy.url) == names
         assert (await tenancy_status(tenancy.url)).problems == ()
     async with tenancy.connected() as owner:
         assert await owner.fetchval(
@@ -43,14 +30,14 @@ async def test_migration_secures_what_it_adds(tenancy: Tenancy) -> None:
 async def test_migration_that_ends_before_its_tables_are_secured_has_not_happened(
     tenancy: Tenancy,
 ) -> None:
-    with later():
+    with later_migrations("postgres", LATER) as names:
         with (
             patch.object(schema, "enable_rls", side_effect=KeyboardInterrupt),
             pytest.raises(KeyboardInterrupt),
         ):
             await migrate_database(tenancy.url)
 
-        assert await migrate_database(tenancy.url) == ["9999_later"]
+        assert await migrate_database(tenancy.url) == names
         assert (await tenancy_status(tenancy.url)).problems == ()
 
 

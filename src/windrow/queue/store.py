@@ -896,7 +896,8 @@ class Maintenance(Protocol):
         ...
 
     async def check_schema(self) -> None:
-        """Raise SchemaOutdated or SchemaTooNew unless the tables are the ones this code knows."""
+        """Raise SchemaOutdated, SchemaTooNew or SchemaTooOld unless the tables are the ones this
+        code knows."""
         ...
 
     async def migrate(self) -> list[str]:

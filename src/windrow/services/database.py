@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from windrow.errors import SchemaOutdated, SchemaTooNew
+from windrow.errors import SchemaOutdated, SchemaTooNew, SchemaTooOld
 from windrow.queue.copying import CopyStore
 from windrow.queue.records import QueueInfo
 from windrow.queue.store import open_store
@@ -42,7 +42,7 @@ async def database_status(
         version = await store.schema_version()
         try:
             await store.check_schema()
-        except (SchemaOutdated, SchemaTooNew) as problem:
+        except (SchemaOutdated, SchemaTooNew, SchemaTooOld) as problem:
             return DatabaseStatus(redact_url(url), version, str(problem), ())
         queues = tuple(await store.list_queues())
         targets = set((await cast(CopyStore, store).list_parcels()).values())

@@ -36,6 +36,11 @@ LEAST_FREE_BYTES: Final = 512 * MIB
 MOST_LOG_BYTES: Final = 64 * MIB
 MOST_DEAD_ROWS: Final = 20_000
 MOST_DEAD_SHARE: Final = 5  # dead rows for each live one
+SCHEMA_FIXES: Final[dict[type[WindrowError], str]] = {
+    SchemaOutdated: "migrate the database: `windrow db migrate`",
+    SchemaTooNew: "upgrade Windrow",
+    SchemaTooOld: "start with a new database",
+}
 
 Level = Literal["error", "warning", "note"]
 

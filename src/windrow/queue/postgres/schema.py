@@ -6,8 +6,13 @@ from typing import Any, Final
 
 import asyncpg
 
-from windrow.errors import SchemaTooNew
-from windrow.queue.migrate import Migration, check_version, latest_version, load_migrations
+from windrow.queue.migrate import (
+    History,
+    Migration,
+    check_history,
+    check_upgradable,
+    load_migrations,
+)
 from windrow.queue.postgres.connection import retried
 from windrow.queue.postgres.failures import PACKAGE, wrapped_errors
 from windrow.queue.postgres.rows import sql
@@ -21,6 +26,9 @@ _HAS_SCHEMA: Final = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'w
 _HAS_HISTORY: Final = (
     "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'windrow' AND tablename = 'migration')"
 )
+_READ_HISTORY: Final = """
+    SELECT coalesce(max(version), 0), (array_agg(name ORDER BY version))[1] FROM windrow.migration
+"""
 _MAKE_HISTORY: Final = """
     CREATE TABLE windrow.migration (
         version integer PRIMARY KEY,
@@ -33,10 +41,11 @@ _MAKE_HISTORY: Final = """
 class Schema(Verbs):
     async def schema_version(self) -> int:
         async with self._database.connection() as connection:
-            return await _version(connection)
+            return (await _read_history(connection)).version
 
     async def check_schema(self) -> None:
-        check_version(await self.schema_version(), PACKAGE)
+        async with self._database.connection() as connection:
+            check_history(await _read_history(connection), PACKAGE)
 
     async def migrate(self) -> list[str]:
         applied: list[str] = []
@@ -45,7 +54,7 @@ class Schema(Verbs):
             """From what is there: a worker that has a part of a table locked may want the whole of
             it while we have that and want the part, and then one of us is told to begin again."""
             async with self._database.connection() as connection:
-                _refuse_newer(await _version(connection))
+                check_upgradable(await _read_history(connection), PACKAGE)
                 *earlier, last = load_migrations(PACKAGE)
                 for one in earlier:
                     if await _apply(connection, one):
@@ -64,17 +73,11 @@ class Schema(Verbs):
         return applied
 
 
-def _refuse_newer(found: int) -> None:
-    known = latest_version(PACKAGE)
-    if found > known:
-        raise SchemaTooNew(found, known)
-
-
 async def _apply(connection: Any, migration: Migration) -> bool:
     """Apply a migration in a transaction of its own, unless somebody else has."""
     async with connection.transaction():
         await connection.execute(LOCK)
-        if await _version(connection) >= migration.version:
+        if (await _read_history(connection)).version >= migration.version:
             return False
         # Asked for first: to create a schema that is there needs a right the owner may not have.
         if not await connection.fetchval(_HAS_SCHEMA):
@@ -89,11 +92,11 @@ async def _apply(connection: Any, migration: Migration) -> bool:
         return True
 
 
-async def _version(connection: Any) -> int:
+async def _read_history(connection: Any) -> History:
     if not await connection.fetchval(_HAS_HISTORY):
-        return 0
-    found: int | None = await connection.fetchval("SELECT max(version) FROM windrow.migration")
-    return found or 0
+        return History()
+    version, first = await connection.fetchrow(_READ_HISTORY)
+    return History(version, first)
 
 
 async def describe_schema(url: str) -> str:

@@ -1,8 +1,8 @@
 """The stream of events: read up to where nothing can come in between any more, removed by leaves.
 
 Numbers are taken in the order in which things happen, but transactions commit in another. Each one
-that writes events holds a lock on a number smaller than all of its own until it ends (migration
-0007), so the smallest of these locks is how far a reader may go.
+that writes events holds a lock on a number smaller than all of its own until it ends
+(windrow.next_event), so the smallest of these locks is how far a reader may go.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windrow.errors import SchemaTooNew, StoreError
-from windrow.queue.migrate import latest_version
+from windrow.errors import StoreError
+from windrow.queue.migrate import check_upgradable
 from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.location import Location
-from windrow.queue.sqlite.schema import schema_version
+from windrow.queue.sqlite.schema import read_history
 from windrow.queue.sqlite.work import PACKAGE, Work
 
 # What SQLite keeps beside a database. A log that is left behind there would be played into
@@ -101,12 +101,11 @@ def _examine(copy: sqlite3.Connection, source: Path) -> int:
     [(found,), *_] = copy.execute("PRAGMA integrity_check").fetchall()
     if found != "ok":
         raise StoreError(f"{source} is damaged: {found}")
-    version = schema_version(Work(copy, 0))
-    if version == 0:
+    history = read_history(Work(copy, 0))
+    if history.version == 0:
         raise StoreError(f"{source} has no tables of Windrow")
-    if version > latest_version(PACKAGE):
-        raise SchemaTooNew(version, latest_version(PACKAGE))
-    return version
+    check_upgradable(history, PACKAGE)
+    return history.version
 
 
 def _sync(path: Path) -> None:

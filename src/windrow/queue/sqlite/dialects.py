@@ -6,10 +6,9 @@ import re
 from typing import Final
 
 from windrow.queue.dialects.loading import Dialect, DialectInfo, dialect_names, find_dialect
-from windrow.queue.migrate import check_version
 from windrow.queue.sqlite import schema
 from windrow.queue.sqlite.rows import to_time
-from windrow.queue.sqlite.work import PACKAGE, Work
+from windrow.queue.sqlite.work import Work
 
 # SQLite itself knows no IF NOT EXISTS here.
 _ADD_COLUMN: Final = re.compile(
@@ -19,7 +18,7 @@ _ADD_COLUMN: Final = re.compile(
 
 def install_dialect(work: Work, name: str) -> bool:
     dialect = find_dialect(name, "sqlite")
-    check_version(schema.schema_version(work), PACKAGE)
+    schema.check_schema(work)
     is_new = name not in _installed(work)
     _install(work, dialect)
     return is_new
@@ -27,7 +26,7 @@ def install_dialect(work: Work, name: str) -> bool:
 
 def remove_dialect(work: Work, name: str) -> bool:
     dialect = find_dialect(name, "sqlite")
-    check_version(schema.schema_version(work), PACKAGE)
+    schema.check_schema(work)
     if name not in _installed(work):
         return False
     _run_script(work, dialect.remove)
@@ -36,7 +35,7 @@ def remove_dialect(work: Work, name: str) -> bool:
 
 
 def list_dialects(work: Work) -> list[DialectInfo]:
-    check_version(schema.schema_version(work), PACKAGE)
+    schema.check_schema(work)
     installed = _installed(work)
     return [
         _described(name, installed.get(name))

@@ -6,28 +6,30 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Final
 
-from windrow.errors import SchemaTooNew
-from windrow.queue.migrate import latest_version, load_migrations
+from windrow.queue.migrate import History, check_history, check_upgradable, load_migrations
 from windrow.queue.sqlite.connection import connect
 from windrow.queue.sqlite.location import parse_url
 from windrow.queue.sqlite.work import PACKAGE, Work, statement
 
 
-def schema_version(work: Work) -> int:
-    """The last migration that was applied; 0 if none."""
+def read_history(work: Work) -> History:
+    """The migrations that were applied."""
     if not work.rows("find_migration_table", {}):
-        return 0
-    [(version,)] = work.rows("find_schema_version", {})
-    return int(version)
+        return History()
+    [(version, first)] = work.rows("find_schema_version", {})
+    return History(version, first)
+
+
+def check_schema(work: Work) -> None:
+    check_history(read_history(work), PACKAGE)
 
 
 def migrate(work: Work) -> list[str]:
     """Apply what is missing. Two processes at once: the second waits for the write lock and then
     finds nothing left to do."""
-    found = schema_version(work)
-    if found > latest_version(PACKAGE):
-        raise SchemaTooNew(found, latest_version(PACKAGE))
-    missing = [one for one in load_migrations(PACKAGE) if one.version > found]
+    found = read_history(work)
+    check_upgradable(found, PACKAGE)
+    missing = [one for one in load_migrations(PACKAGE) if one.version > found.version]
     for migration in missing:
         for text in split_script(migration.sql):
             work.run_given(text, ())

@@ -30,7 +30,7 @@ CREATE TABLE windrow_call (
 CREATE INDEX windrow_call_tenant ON windrow_call (tenant, created_at);
 
 CREATE INDEX windrow_call_under_way ON windrow_call (status, tenant)
-  WHERE status NOT IN ('done', 'failed');
+WHERE status NOT IN ('done', 'failed');
 
 CREATE TABLE windrow_call_artifact (
   call TEXT NOT NULL,
@@ -127,7 +127,7 @@ CREATE INDEX windrow_document_by_content ON windrow_document (content) WHERE con
 CREATE INDEX windrow_document_by_pending ON windrow_document (pending) WHERE pending IS NOT NULL;
 
 CREATE UNIQUE INDEX windrow_document_by_place
-    ON windrow_document (tenant, collection, source, uri, branch);
+ON windrow_document (tenant, collection, source, uri, branch);
 
 CREATE TABLE windrow_event (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -210,11 +210,16 @@ CREATE TABLE windrow_job_finished (
   unique_key TEXT,
   is_follower INTEGER NOT NULL DEFAULT 0,
   stop_as TEXT,
-  error TEXT
-, limit_keys TEXT, fair_key TEXT, max_hold_seconds INTEGER, place INTEGER);
+  error TEXT,
+  limit_keys TEXT,
+  fair_key TEXT,
+  max_hold_seconds INTEGER,
+  place INTEGER,
+  is_placed INTEGER NOT NULL DEFAULT 0
+);
 
 CREATE INDEX windrow_job_finished_ended ON windrow_job_finished (group_id, finished_at, id)
-  WHERE group_id IS NOT NULL;
+WHERE group_id IS NOT NULL;
 
 CREATE INDEX windrow_job_finished_expiry ON windrow_job_finished (expires_at) WHERE expires_at IS NOT NULL;
 
@@ -245,8 +250,10 @@ CREATE TABLE windrow_job_group (
   finish_job TEXT,
   retention_seconds INTEGER,
   created_at INTEGER NOT NULL,
-  ended_at INTEGER
-, expires_at INTEGER, max_jobs INTEGER);
+  ended_at INTEGER,
+  expires_at INTEGER,  -- set while the group has ended and none of its members runs again
+  max_jobs INTEGER  -- the number of members it accepts in all
+);
 
 CREATE INDEX windrow_job_group_active ON windrow_job_group (id) WHERE state = 'active';
 
@@ -259,7 +266,6 @@ CREATE TABLE windrow_job_limit (
   active INTEGER,
   per_second REAL,
   burst INTEGER,
-  weight REAL NOT NULL DEFAULT 1,
   tokens REAL,
   refilled_at INTEGER,
   parked_until INTEGER,
@@ -294,12 +300,22 @@ CREATE TABLE windrow_job_live (
   unique_key TEXT,
   is_follower INTEGER NOT NULL DEFAULT 0,
   stop_as TEXT,
-  error TEXT
-, limit_keys TEXT, fair_key TEXT, max_hold_seconds INTEGER, place INTEGER);
+  error TEXT,
+  limit_keys TEXT,
+  fair_key TEXT,  -- the first of the limit keys
+  max_hold_seconds INTEGER,
+  place INTEGER,  -- the order within a queue and priority: the seq, or given by promotion
+  is_placed INTEGER NOT NULL DEFAULT 0  -- held: was promoted before and gave its place back
+);
 
 CREATE INDEX windrow_job_live_group ON windrow_job_live (group_id, id, state) WHERE group_id IS NOT NULL;
 
-CREATE INDEX windrow_job_live_held ON windrow_job_live (fair_key, priority DESC, place)
+CREATE INDEX windrow_job_live_held
+ON windrow_job_live (fair_key, priority DESC, is_placed DESC, place)
+WHERE state = 'held' AND is_follower = 0;
+
+CREATE INDEX windrow_job_live_held_lane
+ON windrow_job_live (fair_key, queue, kind, ifnull(tenant, ''), priority DESC, is_placed DESC, place)
 WHERE state = 'held' AND is_follower = 0;
 
 CREATE INDEX windrow_job_live_hold ON windrow_job_live (max_hold_seconds, run_at)
@@ -345,6 +361,7 @@ CREATE INDEX windrow_job_result_blob ON windrow_job_result (blob_hash) WHERE blo
 CREATE TABLE windrow_job_slot (
   key TEXT NOT NULL,
   seq INTEGER NOT NULL,
+  taken_at INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (key, seq)
 ) WITHOUT ROWID;
 
@@ -389,8 +406,9 @@ CREATE TABLE windrow_page (
   last_modified TEXT,
   fetched_at INTEGER NOT NULL,
   bytes INTEGER NOT NULL,
-  body BLOB NOT NULL
-, site TEXT);
+  body BLOB NOT NULL,
+  site TEXT
+);
 
 CREATE INDEX windrow_page_by_age ON windrow_page (fetched_at, key, bytes);
 
@@ -398,13 +416,23 @@ CREATE INDEX windrow_page_by_site ON windrow_page (site, tenant, url) WHERE site
 
 CREATE TABLE windrow_queue (
   name TEXT PRIMARY KEY,
-  is_paused INTEGER NOT NULL DEFAULT 0
-, max_depth INTEGER, on_full TEXT, completed_seconds INTEGER, failed_seconds INTEGER, cancelled_seconds INTEGER) WITHOUT ROWID;
+  is_paused INTEGER NOT NULL DEFAULT 0,
+  max_depth INTEGER,
+  on_full TEXT,
+  completed_seconds INTEGER,
+  failed_seconds INTEGER,
+  cancelled_seconds INTEGER
+) WITHOUT ROWID;
 
 CREATE TABLE windrow_quota (
   tenant TEXT NOT NULL PRIMARY KEY,
   credits INTEGER NOT NULL,
-  per TEXT NOT NULL  -- day or month, by UTC
+  per TEXT NOT NULL  -- day or month, in UTC
+) WITHOUT ROWID;
+
+CREATE TABLE windrow_revoked_session (
+  id TEXT NOT NULL PRIMARY KEY,
+  expires_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE windrow_schedule (
@@ -448,6 +476,14 @@ CREATE TABLE windrow_tally (
   PRIMARY KEY (queue, state)
 ) WITHOUT ROWID;
 
+CREATE TABLE windrow_unserved (
+  queue TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  tenant TEXT NOT NULL,
+  until INTEGER NOT NULL,
+  PRIMARY KEY (queue, kind, tenant)
+) WITHOUT ROWID;
+
 CREATE TABLE windrow_usage (
   tenant TEXT NOT NULL,
   period INTEGER NOT NULL,
@@ -476,7 +512,8 @@ CREATE TABLE windrow_worker (
   version TEXT NOT NULL,
   started_at INTEGER NOT NULL,
   seen_at INTEGER NOT NULL,
-  expires_at INTEGER NOT NULL
+  expires_at INTEGER NOT NULL,
+  trouble TEXT
 ) WITHOUT ROWID;
 
 CREATE VIEW windrow_job AS

@@ -1,2 +1,0 @@
--- Nothing to make here: who sleeps is known within the process, and other processes look at the file.
--- The number is kept so that both stores have the same versions.

@@ -1,2 +1,0 @@
--- Nothing to make here: SQLite has no roles, so nobody could be kept from the rows of others.
--- The number is kept so that both stores have the same versions.

@@ -1,2 +1,0 @@
--- Nothing to make here: no dialect of SQLite counts the jobs of each queue.
--- The number is kept so that both stores have the same versions.

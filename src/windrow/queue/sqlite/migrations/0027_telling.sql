@@ -1,2 +1,0 @@
--- Nothing to change here: nobody is woken by triggers.
--- The number is kept so that both stores have the same versions.
