@@ -19,8 +19,9 @@ import msgspec
 from tests.postgres_server import PostgresServer, create_database
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState
+from windrow.queue.opening import open_store
 from windrow.queue.records import Claim, Finish, JobRow, LimitRow
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Store
 
 FEW = 10
 EMPTY = msgspec.Raw(b"null")

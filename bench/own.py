@@ -17,8 +17,8 @@ from bench.contestant import StoreName, payload
 from bench.record import note_many
 from windrow import NewJob, Queue
 from windrow.queue.job import JobState
+from windrow.queue.opening import open_store
 from windrow.queue.records import Claim, Finish
-from windrow.queue.store import open_store
 
 QUEUE = "bench"
 BATCH = 100

@@ -57,8 +57,9 @@ from tests.rabbitmq import Broker, find_rabbitmq
 from tests.redis_server import RedisServer
 from windrow.clock import Clock, FakeClock
 from windrow.queue.bullmq.store import BullmqStore, capabilities_with
+from windrow.queue.opening import open_store
 from windrow.queue.sqlite.store import SqliteStore
-from windrow.queue.store import Capabilities, Store, open_store
+from windrow.queue.store import Capabilities, Store
 
 STORES = ("sqlite", "postgres", "pgbouncer", "prepared", "bullmq", "beside")
 EVERYWHERE = ("sqlite", "postgres")

@@ -17,7 +17,7 @@ from windrow.queue.calls import ArtifactRow, Call, CallRow
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.lease import Lease
-from windrow.queue.store import open_store
+from windrow.queue.opening import open_store
 from windrow.services.calls import add_call
 from windrow.testing import drain
 from windrow.worker.registry import Handler

@@ -37,8 +37,9 @@ from windrow.queue.events import OLDEST
 from windrow.queue.ids import new_id
 from windrow.queue.job import FINAL, JobState
 from windrow.queue.limits import Limit
+from windrow.queue.opening import open_store
 from windrow.queue.records import FOREVER, Claim, Finish, GroupRow, Inserted, JobRow, LimitRow
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Store
 
 T = TypeVar("T")
 S = JobState

@@ -16,8 +16,8 @@ from tests.indexing.helpers import Library
 from windrow.clock import FakeClock
 from windrow.pipelines.index.context import space_of
 from windrow.queue.job import JobState
+from windrow.queue.opening import open_store
 from windrow.queue.queue import Queue
-from windrow.queue.store import open_store
 from windrow.search.request import SearchRequest
 from windrow.services.indexing import open_index
 from windrow.services.searching import search

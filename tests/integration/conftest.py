@@ -13,7 +13,8 @@ from tests.builders import counted, tallied
 from tests.conftest import CopyDatabase
 from tests.postgres_server import TEST_SETTINGS, PostgresServer
 from windrow import Queue
-from windrow.queue.store import Store, open_store
+from windrow.queue.opening import open_store
+from windrow.queue.store import Store
 
 DIRECTIONS = ("sqlite to postgres", "postgres to sqlite")
 

@@ -26,8 +26,9 @@ from windrow.queue.events import OLDEST
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.limits import make_room
+from windrow.queue.opening import open_store
 from windrow.queue.records import GroupRow, JobRow
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Store
 
 HOUR = 3600
 LARGEST_BATCH = 25

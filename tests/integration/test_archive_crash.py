@@ -21,7 +21,7 @@ import asyncio, os, sys
 from datetime import datetime
 from windrow.clock import FakeClock
 from windrow.queue.archive import JsonlArchive
-from windrow.queue.store import open_store
+from windrow.queue.opening import open_store
 
 url, folder, now = sys.argv[1:]
 write, steps = JsonlArchive(folder), []

@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import MakeDatabase
 from tests.pgbouncer import through
 from windrow import NewJob, Queue
-from windrow.queue.store import open_store
+from windrow.queue.opening import open_store
 from windrow.services.health import Finding, diagnose
 from windrow.settings import Settings
 

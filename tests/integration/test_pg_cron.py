@@ -29,9 +29,10 @@ from tests.postgres_server import (
 from tests.processes import ROOT, run
 from windrow.errors import ConfigError, SchemaOutdated
 from windrow.queue.job import JobState
+from windrow.queue.opening import open_store
 from windrow.queue.postgres import cron
 from windrow.queue.postgres.cron import parse_version, prefix_of
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Store
 from windrow.services.cron import install_cron, list_cron, remove_cron
 
 MISSING = (

@@ -26,11 +26,12 @@ from windrow import Job, Queue, Worker, handler
 from windrow.errors import ConfigError, MissingExtra
 from windrow.queue.bells import work_in
 from windrow.queue.notifying import open_notifier
+from windrow.queue.opening import open_store
 from windrow.queue.rabbitmq import notifier as rabbitmq
 from windrow.queue.rabbitmq.link import Link
 from windrow.queue.rabbitmq.news import ANY_END, ANY_WORK, Letter
 from windrow.queue.rabbitmq.notifier import RabbitMq
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Store
 from windrow.worker import claimer
 
 LONG = 20.0  # seconds; only a failing test waits for it

@@ -16,7 +16,8 @@ from tests.processes import ROOT, Command
 from windrow import Job, Lease, NewJob, Queue
 from windrow.errors import LeaseLost
 from windrow.queue.job import JobState
-from windrow.queue.store import Store, open_store
+from windrow.queue.opening import open_store
+from windrow.queue.store import Store
 from windrow.services.working import CYCLE_THRESHOLDS
 from windrow.worker.leader import RENEW_SECONDS, TERM_SECONDS
 from windrow.worker.worker import DEFAULT_RESCUE

@@ -17,7 +17,8 @@ from tests.migration.variants import build, build_many
 from tests.processes import Command
 from windrow import Queue
 from windrow.errors import StoreUnavailable
-from windrow.queue.store import Store, open_store
+from windrow.queue.opening import open_store
+from windrow.queue.store import Store
 from windrow.services.migration import migrating
 from windrow.services.migration.migrating import migrate, roll_back, verify
 

@@ -13,7 +13,8 @@ import pytest
 
 from tests.builders import counted, tallied
 from tests.seeds.documents import ABSENT, Reading, find_document, read_statements
-from windrow.queue.store import Store, open_store
+from windrow.queue.opening import open_store
+from windrow.queue.store import Store
 
 Connect = Callable[[], Awaitable[Any]]
 

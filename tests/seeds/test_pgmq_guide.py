@@ -17,7 +17,7 @@ from tests.seeds.documents import split_script
 from tests.seeds.messages import create, send
 from tests.test_docs import fenced
 from windrow.errors import StoreError
-from windrow.queue.store import open_store
+from windrow.queue.opening import open_store
 
 DIALECT = "pgmq"
 GUIDE = Path(__file__).parent.parent.parent / "docs/guides/coming-from-pgmq.md"

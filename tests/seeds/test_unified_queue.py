@@ -43,8 +43,9 @@ from tests.seeds.conftest import require_true_leases
 from tests.seeds.documents import Reading
 from tests.seeds.workers import run_worker
 from windrow.queue.job import Job, JobState
+from windrow.queue.opening import open_store
 from windrow.queue.records import EventFilter
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Store
 
 DIALECT = "unified_queue"
 SEED = "001"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tenancy.conftest import Tenancy
 from windrow import Queue
-from windrow.queue.store import open_store
+from windrow.queue.opening import open_store
 from windrow.services.tenancy import enable_tenancy, tenancy_status
 
 

@@ -11,7 +11,7 @@ from tests.seeds.test_processing_jobs import CALL, CLAIM, COMPLETE, ENQUEUE, FAI
 from tests.tenancy.conftest import Tenancy
 from windrow import Queue
 from windrow.queue.ids import owner_id
-from windrow.queue.store import open_store
+from windrow.queue.opening import open_store
 
 ACME, GLOBEX = owner_id("acme"), owner_id("globex")
 

@@ -28,9 +28,10 @@ from windrow.clock import Clock
 from windrow.errors import LeaseLost, StoreError
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
+from windrow.queue.opening import open_store
 from windrow.queue.records import Claim, Finish, Finished
 from windrow.queue.sqlite import connection
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Store
 from windrow.worker.memory import memory_in_use
 
 # What the kind `write` leaves behind through `job.tx`; no key: a second row would stay.

@@ -30,7 +30,7 @@ from windrow.queue.sqlite.connection import connect
 from windrow.queue.sqlite.location import parse_url
 from windrow.queue.sqlite.store import SqliteStore
 from windrow.queue.sqlite.writer import Writer
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Store
 from windrow.queue.transactions import run_sync
 
 SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"

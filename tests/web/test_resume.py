@@ -17,7 +17,7 @@ from tests.web.crawling import path_of
 from tests.web.site import Site
 from windrow import Queue
 from windrow.queue.job import JobState
-from windrow.queue.store import open_store
+from windrow.queue.opening import open_store
 from windrow.services import web
 
 PATIENCE = 120.0

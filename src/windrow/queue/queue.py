@@ -39,6 +39,7 @@ from windrow.queue.jobqueue import LeasingJobQueue
 from windrow.queue.lease import Lease
 from windrow.queue.limiting import Limiting
 from windrow.queue.limits import make_room
+from windrow.queue.opening import open_store
 from windrow.queue.records import Claim, Inserted, JobRow
 from windrow.queue.rerunning import refuse_rerun
 from windrow.queue.retaining import (

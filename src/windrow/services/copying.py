@@ -18,7 +18,6 @@ from windrow.queue.bullmq.location import PREFIX
 from windrow.queue.copying import CopyStore, Parcel, QueueRow, Receipt, new_number, pack_job
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import JobFilter, Retention
-from windrow.queue.store import open_store
 from windrow.redaction import redact_url
 
 PARCEL_JOBS: Final = 500

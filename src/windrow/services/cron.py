@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 from windrow.errors import ConfigError
-from windrow.queue.postgres.cron import Cron, CronJob
-from windrow.queue.store import open_store
+from windrow.queue.opening import open_store
+
+if TYPE_CHECKING:
+    from windrow.queue.postgres.cron import Cron, CronJob
 
 
 async def install_cron(url: str, home: str | None = None) -> list[CronJob]:
@@ -33,6 +36,8 @@ async def list_cron(url: str, home: str | None = None) -> list[CronJob]:
 
 
 def _open(url: str, home: str | None) -> AbstractAsyncContextManager[Cron]:
+    from windrow.queue.postgres.cron import Cron
+
     return Cron.open(_of_postgres(url), home)
 
 

@@ -8,7 +8,7 @@ from typing import cast
 from windrow.errors import SchemaOutdated, SchemaTooNew, SchemaTooOld
 from windrow.queue.copying import CopyStore
 from windrow.queue.records import QueueInfo
-from windrow.queue.store import open_store
+from windrow.queue.store import Store
 from windrow.redaction import redact_url
 
 

@@ -13,9 +13,9 @@ from typing import Final, Literal
 from windrow.errors import SchemaOutdated, SchemaTooNew, WindrowError
 from windrow.queue.job import JobState
 from windrow.queue.notifying import POLLING
+from windrow.queue.opening import open_store
 from windrow.queue.queue import Queue
 from windrow.queue.records import ReadyKind, Vitals
-from windrow.queue.store import open_store
 from windrow.services.examining import (
     MOST_FAILED,
     MOST_HELD,

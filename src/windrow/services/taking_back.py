@@ -7,7 +7,7 @@ from typing import cast
 
 from windrow.errors import ConfigError
 from windrow.queue.copying import CopyStore, Parcel
-from windrow.queue.store import open_store
+from windrow.queue.opening import open_store
 from windrow.redaction import redact_url
 from windrow.services.copying import address_of
 

@@ -63,7 +63,7 @@ from windrow.queue.records import (
     WorkerInfo,
     WorkerRow,
 )
-from windrow.queue.store import Capabilities, JobTransaction, Store, open_store
+from windrow.queue.store import Capabilities, JobTransaction, Store
 
 VERSION: Final = 1  # of the keys and fields that are ours
 

@@ -15,8 +15,9 @@ from tests.conftest import MakeDatabase
 from windrow.errors import ConfigError, StoreError
 from windrow.queue.dialects.loading import dialect_names
 from windrow.queue.ids import owner_id
+from windrow.queue.opening import open_store
 from windrow.queue.postgres.schema import describe_schema
-from windrow.queue.store import Store, open_store
+from windrow.queue.store import Store
 
 NAMES = dialect_names("postgres")
 KEPT = {"completed": 60, "failed": 60, "cancelled": 60}
