@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import Any
 

@@ -101,6 +101,7 @@ class Model:
     left: set[str] = field(default_factory=set)  # groups that a live member left in this verb
     retention: dict[tuple[str, str], int | None] = field(default_factory=dict)  # by queue, state
     limits: dict[str, Limit] = field(default_factory=dict)
+    unserved: dict[Lane, datetime] = field(default_factory=dict)
     bounds: dict[str, tuple[int, OnFull]] = field(default_factory=dict)
 
     # inserting

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from windrow.clock import FakeClock
 from windrow.queue.documents import (
@@ -84,7 +84,7 @@ async def test_document_is_found_at_its_place_with_all_that_was_said_of_it(
 
     found = await only(store)
     assert replace(row) == DocumentRow(
-        **{name: getattr(found, name) for name in DocumentRow.__dataclass_fields__}
+        **{name: getattr(found, name) for name in DocumentRow.__struct_fields__}
     )
     assert (found.content, found.is_searchable) == (None, False)
     assert found.created_at == found.changed_at == clock.now()

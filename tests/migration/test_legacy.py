@@ -281,7 +281,7 @@ async def test_a_row_that_breaks_what_reads_it_is_kept_with_the_reason_u11(
         raise LookupError("nobody thought of this")
 
     name = "processing_queue"
-    monkeypatch.setitem(readings._LEGACY, name, replace(readings._LEGACY[name], convert=trip))
+    monkeypatch.setitem(readings._READINGS, name, replace(readings._READINGS[name], convert=trip))
     report = await migrate(store_url, str(build(tmp_path / "o.db", "others")))
     assert (report.tables[name].spoilt, report.tables["missing_metadata_queue"].imported) == (2, 2)
     async with Queue.open(store_url) as queue:

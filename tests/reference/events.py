@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import get_args
+
+from msgspec.structs import fields
 
 from tests.reference.markdown import code, needed, page, table
 from windrow.pipelines.webhooks.webhook import MEANINGS as TOLD

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.conformance.test_documents import document
 from tests.tenancy.conftest import Tenancy

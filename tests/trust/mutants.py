@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,7 +54,7 @@ class AcceptsAll(Mutant):
 
     async def finish_jobs(self, finishes: Sequence[Finish], **options: Any) -> Finished:
         finished = await self.store.finish_jobs(finishes, **options)
-        return dataclasses.replace(finished, lost=())
+        return msgspec.structs.replace(finished, lost=())
 
 
 class RenewsStaleLeases(Mutant):
@@ -63,7 +62,7 @@ class RenewsStaleLeases(Mutant):
 
     async def extend_leases(self, tokens: Sequence[str], seconds: int | None = None) -> Renewal:
         renewal: Renewal = await self.store.extend_leases(tokens, seconds)
-        return dataclasses.replace(renewal, held=Everything())
+        return msgspec.structs.replace(renewal, held=Everything())
 
 
 class Everything(frozenset[str]):
@@ -138,7 +137,7 @@ class ExceedsLimits(Mutant):
     """Lets one more run than it was told."""
 
     async def set_limit(self, row: LimitRow) -> None:
-        await self.store.set_limit(dataclasses.replace(row, active=(row.active or 0) + 1))
+        await self.store.set_limit(msgspec.structs.replace(row, active=(row.active or 0) + 1))
 
 
 class ForgetsKeys(Mutant):
@@ -216,7 +215,7 @@ class Miscounts(Mutant):
 
     async def list_queues(self) -> list[QueueInfo]:
         return [
-            dataclasses.replace(info, counts={s: n + 1 for s, n in info.counts.items()})
+            msgspec.structs.replace(info, counts={s: n + 1 for s, n in info.counts.items()})
             for info in await self.store.list_queues()
         ]
 
@@ -226,7 +225,7 @@ class WaitsTooLong(Mutant):
 
     async def list_groups(self, *args: Any, **options: Any) -> list[Group]:
         found = await self.store.list_groups(*args, **options)
-        return [dataclasses.replace(group, pending=group.pending + 1) for group in found]
+        return [msgspec.structs.replace(group, pending=group.pending + 1) for group in found]
 
 
 class TellsTwice(Mutant):
@@ -237,4 +236,4 @@ class TellsTwice(Mutant):
         doubled = [
             batch for batch in page.batches for _ in range(1 + (batch.type == "job.started"))
         ]
-        return dataclasses.replace(page, batches=tuple(doubled))
+        return msgspec.structs.replace(page, batches=tuple(doubled))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -26,16 +25,15 @@ LARGEST_INLINE_RESULT: Final = 1024 * 1024
 _CHECKSUM_SPACE: Final = 2**128
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(msgspec.Struct, frozen=True):
     """Which items of a parcel the target takes."""
 
-    jobs: list[CopiedJob] = field(default_factory=list)
-    groups: list[CopiedGroup] = field(default_factory=list)
-    keys: list[CopiedKeys] = field(default_factory=list)
-    schedules: list[CopiedSchedule] = field(default_factory=list)
+    jobs: list[CopiedJob] = msgspec.field(default_factory=list)
+    groups: list[CopiedGroup] = msgspec.field(default_factory=list)
+    keys: list[CopiedKeys] = msgspec.field(default_factory=list)
+    schedules: list[CopiedSchedule] = msgspec.field(default_factory=list)
     known: tuple[str, ...] = ()
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def admit(

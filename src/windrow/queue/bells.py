@@ -11,8 +11,9 @@ import asyncio
 import random
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 JITTER: Final = 0.1
 
@@ -69,8 +70,7 @@ class Bell:
         self._rung.set()
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True):
     """What a bell is rung for: work in these queues (None: in any), the ends of these jobs, or
     whatever happens."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
+
+import msgspec
 
 from windrow.queue.codec import encode
 from windrow.queue.documents import Steps, tenant_text
 
 
-@dataclass(frozen=True, slots=True)
-class CallRow:
+class CallRow(msgspec.Struct, frozen=True):
     """A call to be begun. Its id is made of the recording: the same one is the same call."""
 
     id: str
@@ -22,8 +22,7 @@ class CallRow:
     status: str = "pending"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(CallRow):
+class Call(CallRow, frozen=True, kw_only=True):
     error: str | None
     seconds: float | None
     note: str | None  # what is missing of the recording, if anything is
@@ -32,8 +31,7 @@ class Call(CallRow):
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class CallNote:
+class CallNote(msgspec.Struct, frozen=True):
     """What was found out about a recording."""
 
     id: str
@@ -41,8 +39,7 @@ class CallNote:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisRow:
+class AnalysisRow(msgspec.Struct, frozen=True):
     """What was made of a call; `analysed_from` names the input and who made it."""
 
     id: str
@@ -50,8 +47,7 @@ class AnalysisRow:
     analysed_from: str
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactRow:
+class ArtifactRow(msgspec.Struct, frozen=True):
     """A part of a call in the store of artifacts."""
 
     call: str
@@ -60,8 +56,7 @@ class ArtifactRow:
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactInfo(ArtifactRow):
+class ArtifactInfo(ArtifactRow, frozen=True, kw_only=True):
     created_at: datetime
 
 
@@ -115,7 +110,7 @@ def delete_steps(call: str, names: Sequence[str]) -> Steps:
 
 
 def _plain(row: Any) -> dict[str, Any]:
-    plain = asdict(row)
+    plain = msgspec.structs.asdict(row)
     if "tenant" in plain:
         plain["tenant"] = tenant_text(row.tenant)
     return plain

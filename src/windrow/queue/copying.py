@@ -29,7 +29,6 @@ queue is elsewhere: they belong to the rows that are here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
 

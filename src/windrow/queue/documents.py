@@ -7,10 +7,9 @@ A document names the content that is searchable now, and the one that will be on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -20,7 +19,6 @@ from windrow.queue.ids import named_id
 SourceKind = Literal[
     "site", "page", "folder", "file", "note", "project", "library", "upload", "call", "video"
 ]
-SOURCE_KINDS: Final[tuple[str, ...]] = get_args(SourceKind)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -28,8 +26,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 Steps = list[tuple[str, dict[str, Any]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(msgspec.Struct, frozen=True):
     """Documents that are searched as one. While another generation is being built, with a model of
     its own perhaps, searches read the one there is."""
 
@@ -44,8 +41,7 @@ class Collection:
     next_generation: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRow:
+class SourceRow(msgspec.Struct, frozen=True):
     """Where documents come from. The id is unique among those of its tenant."""
 
     tenant: str | None
@@ -54,13 +50,12 @@ class SourceRow:
     kind: SourceKind
     uri: str
     title: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     tags: tuple[str, ...] = ()
     refresh_seconds: int | None = None  # None: only when somebody asks for it
 
 
-@dataclass(frozen=True, slots=True)
-class SourceNote:
+class SourceNote(msgspec.Struct, frozen=True):
     """What came of a look at a source. With an error, what was known of it before stays."""
 
     tenant: str | None
@@ -70,8 +65,7 @@ class SourceNote:
     last_modified: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source(SourceRow):
+class Source(SourceRow, frozen=True, kw_only=True):
     created_at: datetime
     refreshed_at: datetime | None
     etag: str | None
@@ -79,8 +73,7 @@ class Source(SourceRow):
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentRow:
+class DocumentRow(msgspec.Struct, frozen=True):
     """A document to be put where it belongs: one that is there keeps its id. `pending` is the
     content it is to be searched by; without one it is not found (`skipped` says why). With both,
     the index has refused what is pending."""
@@ -94,7 +87,7 @@ class DocumentRow:
     title: str = ""
     language: str = ""
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
     content_hash: str = ""
     pending: str | None = None
     size: int = 0
@@ -102,8 +95,7 @@ class DocumentRow:
     dated_at: datetime | None = None  # of the document itself: published, modified
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentInfo(DocumentRow):
+class DocumentInfo(DocumentRow, frozen=True, kw_only=True):
     content: str | None  # what is searchable now
     created_at: datetime
     changed_at: datetime
@@ -121,7 +113,7 @@ class DocumentInfo(DocumentRow):
         return self.pending == content and self.skipped is not None
 
 
-# A struct, where others are dataclasses, and no more than a search needs: each one makes ten.
+# No more than a search needs: each one makes ten.
 class NamedDocument(msgspec.Struct, frozen=True):
     """A document as a search shows it, by the content that it names now."""
 
@@ -138,24 +130,21 @@ class NamedDocument(msgspec.Struct, frozen=True):
     dated_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class ContentRow:
+class ContentRow(msgspec.Struct, frozen=True):
     id: str
     tenant: str | None
     collection: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContentInfo(ContentRow):
+class ContentInfo(ContentRow, frozen=True, kw_only=True):
     chunks: int
     space: str | None  # where in the index its chunks were written last
     dropped_at: datetime | None
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """A content that the index has now."""
 
     id: str
@@ -163,24 +152,21 @@ class Written:
     space: str
 
 
-@dataclass(frozen=True, slots=True)
-class Awaited:
+class Awaited(msgspec.Struct, frozen=True):
     """A content that documents wait for."""
 
     id: str
     tenant: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """A content that the index does not take."""
 
     id: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(msgspec.Struct, frozen=True):
     """A content that a document has let go of."""
 
     id: str
@@ -190,8 +176,7 @@ class Dropped:
     is_named: bool  # by another document
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """A document and where it is to be; what it is searched by stays."""
 
     id: str
@@ -199,21 +184,19 @@ class Move:
     title: str | None = None  # None: as it was
 
 
-@dataclass(frozen=True, slots=True)
-class SourceCounts:
+class SourceCounts(msgspec.Struct, frozen=True):
     tenant: str | None
     collection: str
     source: str
-    documents: int
+    documents: int  # without skipped files, of which there is no text
     searchable: int
-    pending: int  # those that were refused are not among them
-    skipped: int  # those that were refused are among them
+    pending: int  # without those that were refused
+    skipped: int  # with those that were refused
     size: int
     chunks: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(msgspec.Struct, frozen=True):
     """Documents, and those of them that are not found by what was put last."""
 
     documents: int = 0
@@ -223,8 +206,7 @@ class Pending:
     why: str | None = None  # one of them was refused
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where the next page of documents begins: behind this one."""
 
     source: str = ""
@@ -251,8 +233,9 @@ def put_steps(documents: Sequence[DocumentRow], contents: Sequence[ContentRow]) 
 
 
 def switch_steps(written: Sequence[Written]) -> Steps:
+    """Contents are locked before documents, as by `put_steps`."""
     given = {"rows": _rows(written, "contents")}
-    return [("drop_switched", given), ("switch_documents", given), ("note_written", given)]
+    return [("drop_switched", given), ("note_written", given), ("switch_documents", given)]
 
 
 def note_steps(written: Sequence[Written]) -> Steps:
@@ -297,7 +280,7 @@ def tenant_text(tenant: str | None) -> str:
 
 @cache
 def _names(row: type[Any]) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(row))
+    return tuple(one.name for one in msgspec.structs.fields(row))
 
 
 def _rows(rows: Sequence[Any], what: str) -> str:

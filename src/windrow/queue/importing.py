@@ -12,7 +12,6 @@ that takes, so of a drop and a removal at the same time one waits for the other.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -33,9 +32,9 @@ class Import:
     """What became of arrivals, by their keys. The refused can be tried again. Known are those that
     came before, and those whose job was here already or has come by another one."""
 
-    new: list[str] = field(default_factory=list)
-    known: list[str] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
+    new: list[str] = msgspec.field(default_factory=list)
+    known: list[str] = msgspec.field(default_factory=list)
+    refused: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ paused    ─┘     ▲         │  └─► waiting (for its group) ─► c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
@@ -118,7 +117,7 @@ class Progress:
 
     percent: int
     message: str | None = None
-    counters: Mapping[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = msgspec.field(default_factory=dict)
     updated_at: datetime | None = None
 
 

@@ -12,9 +12,10 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+
+import msgspec
 
 from windrow.errors import DuplicateJob, LeaseLost, StoreError
 from windrow.queue import policy
@@ -53,8 +54,7 @@ class JobQueue(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Held:
+class Held(msgspec.Struct):
     lease: Lease
     job: Job
     seconds: float  # how long the lease lasts

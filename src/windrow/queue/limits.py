@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol
 
+import msgspec
+
 from windrow.errors import StoreError
 
 logger = logging.getLogger(__name__)
@@ -136,7 +138,7 @@ class _Lane:
     jobs: Sequence[Held]
     room: int
     place: int = 0
-    rooms: dict[str, float] = field(default_factory=dict)
+    rooms: dict[str, float] = msgspec.field(default_factory=dict)
 
     def next_job(self) -> Held | None:
         """The next job that has room under all its keys. Room only shrinks, so one that was passed

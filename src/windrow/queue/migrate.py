@@ -4,7 +4,6 @@ every store. `schema.sql` beside them is what they add up to; a test proves it."
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 

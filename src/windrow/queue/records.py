@@ -5,14 +5,14 @@ They are checked and encoded already (`checks.py`, `codec.py`); `store.py` has t
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
 import msgspec
 
-from windrow.queue.job import Job, JobError, JobState, OnConflict
+from windrow.queue.job import UNCLAIMED, Job, JobError, JobState, OnConflict
 
 InsertOutcome = Literal["inserted", "existing", "replaced", "rejected", "left_out", "dropped"]
 GroupState = Literal["active", "completed", "cancelled"]
@@ -94,8 +94,7 @@ class Inserted(msgspec.Struct, frozen=True, gc=False):
     created_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """What to claim. `queues` None means every queue; `kinds` and `tenants` None mean any."""
 
     queues: tuple[str, ...] | None
@@ -104,7 +103,7 @@ class Claim:
     worker: str
     kinds: tuple[str, ...] | None = None
     tenants: tuple[str, ...] | None = None
-    kind_seconds: Mapping[str, int] = field(default_factory=dict)  # … and whose kind has none
+    kind_seconds: Mapping[str, int] = msgspec.field(default_factory=dict)  # … and whose has none
 
     def lease_length(self, kind: str, own: int | None) -> int:
         """The seconds of a job's lease: its own, else its kind's, else the claim's."""
@@ -135,28 +134,57 @@ class Finish(msgspec.Struct, frozen=True):
     then: tuple[JobRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True):
     """`lost`: ids whose token was stale (nothing of theirs was changed). `claimed`: jobs of the
     claim made in the same transaction, if one was asked for. `then`: the outcome of each follow-up,
-    in order."""
+    in order. `conflicting`: ids whose run had ended before in another way, which stands."""
 
     lost: tuple[str, ...] = ()
     claimed: tuple[Job, ...] = ()
     then: tuple[Inserted, ...] = ()
+    conflicting: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressReport:
+# Where a job may be after a run ended so: it goes on from `ready`, and a root waits for its group.
+_STATES_AFTER: Final[Mapping[JobState, frozenset[JobState]]] = {
+    JobState.COMPLETED: frozenset({JobState.COMPLETED, JobState.WAITING}),
+    JobState.FAILED: frozenset({JobState.FAILED}),
+    JobState.CANCELLED: frozenset({JobState.CANCELLED}),
+    JobState.READY: UNCLAIMED | {JobState.CANCELLED},
+}
+
+
+def is_same_end(finish: Finish, state: str, result: bytes | None, digest: bytes | None) -> bool:
+    """Whether a run that has ended already ended like this: in the same way and, if it completed,
+    with the same result (or a blob of this SHA-256). `state` is where its job is now."""
+    if JobState(state) not in _STATES_AFTER[finish.state]:
+        return False
+    if finish.state is not JobState.COMPLETED:
+        return True
+    if digest is not None:
+        return finish.result is not None and hashlib.sha256(finish.result).digest() == digest
+    if finish.result is None or result is None:
+        return finish.result is result
+    return finish.result == result or sorted_json(finish.result) == sorted_json(result)
+
+
+def sorted_json(text: bytes) -> bytes:
+    """JSON without what does not matter: the order of keys, and white space."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(text), order="sorted")
+    except (ValueError, RecursionError):  # stored before it was checked that it can be read
+        return text
+
+
+class ProgressReport(msgspec.Struct, frozen=True):
     id: str
     token: str
     percent: int | None  # None leaves it; a lower one than before leaves it too
     message: str | None = None
-    counters: Mapping[str, int] = field(default_factory=dict)  # merged over the former ones
+    counters: Mapping[str, int] = msgspec.field(default_factory=dict)  # merged over the former ones
 
 
-@dataclass(frozen=True, slots=True)
-class Renewal:
+class Renewal(msgspec.Struct, frozen=True):
     """`held`: ids of the active jobs that the renewed leases hold; a job its worker believes in and
     that is not among them is lost. `stopping`: those that somebody asked to stop, with the state
     they are to end in. `expires_at`: the soonest new expiry. `is_rescue_due`: leases have run out,
@@ -164,13 +192,12 @@ class Renewal:
     10 s or more, since a leader that dies is replaced before these run out."""
 
     held: frozenset[str] = frozenset()
-    stopping: Mapping[str, JobState] = field(default_factory=dict)
+    stopping: Mapping[str, JobState] = msgspec.field(default_factory=dict)
     expires_at: datetime | None = None
     is_rescue_due: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What a verb did to one job: its state before and after (None: not there). A state that does
     not allow the change is left as it was: `is_refused`. `blocked_by` is the live job that holds
     the unique key a retried job would need."""
@@ -182,8 +209,7 @@ class Change:
     blocked_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobFilter:
+class JobFilter(msgspec.Struct, frozen=True):
     """Which jobs to list; None means any. `error` is a part of the failure's text, `text` one of
     the payload's JSON, both in any case; `since` is an id: this job and newer ones."""
 
@@ -209,8 +235,7 @@ def is_bad_end(states: Sequence[JobState] | None) -> bool:
     return states is not None and len(states) == 1 and states[0] in BAD_ENDS
 
 
-@dataclass(frozen=True, slots=True)
-class QueueInfo:
+class QueueInfo(msgspec.Struct, frozen=True):
     name: str
     is_paused: bool
     counts: Mapping[JobState, int]  # only states that have jobs
@@ -221,8 +246,7 @@ class QueueInfo:
     on_full: OnFull = "reject"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyKind:
+class ReadyKind(msgspec.Struct, frozen=True):
     """Jobs of one kind among the first that a queue would give out."""
 
     queue: str
@@ -231,8 +255,7 @@ class ReadyKind:
     example: str  # a job id
 
 
-@dataclass(frozen=True, slots=True)
-class LimitRow:
+class LimitRow(msgspec.Struct, frozen=True):
     """What a key allows: so many `active` at once, so many starts `per_second` with a `burst`.
     Keys compete by `weight`. None: no such limit."""
 
@@ -243,17 +266,23 @@ class LimitRow:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class LimitInfo(LimitRow):
-    """A key as it is: `in_use` jobs that are ready or active, `held` ones that wait for room."""
+class LimitInfo(LimitRow, frozen=True):
+    """A key as it is: `in_use` jobs run; `ready` ones have a place too and wait in `ready_queues`
+    to be claimed; `held` ones wait for room."""
 
     in_use: int = 0
+    ready: int = 0
+    ready_queues: tuple[str, ...] = ()
     held: int = 0
     parked_until: datetime | None = None
 
+    @property
+    def taken(self) -> int:
+        """The places that are taken: no more than `active` at any moment."""
+        return self.in_use + self.ready
 
-@dataclass(frozen=True, slots=True)
-class WorkerRow:
+
+class WorkerRow(msgspec.Struct, frozen=True):
     """A worker as it describes itself. `queues` and `kinds`: what it takes; None: any."""
 
     id: str
@@ -272,8 +301,7 @@ class WorkerRow:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerInfo(WorkerRow):
+class WorkerInfo(WorkerRow, frozen=True, kw_only=True):
     """A worker that is believed alive until `expires_at`."""
 
     started_at: datetime
@@ -281,39 +309,40 @@ class WorkerInfo(WorkerRow):
     expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialRow:
+class CredentialRow(msgspec.Struct, frozen=True):
     """What a site must be shown, sealed; `holds` names what is in it."""
 
     name: str
     tenant: str | None
     origin: str
     holds: tuple[str, ...]
-    sealed: bytes = field(repr=False)
+    sealed: bytes
+
+    def __repr__(self) -> str:
+        return _repr_without(self, "sealed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CredentialInfo(CredentialRow):
+class CredentialInfo(CredentialRow, frozen=True, kw_only=True):
     changed_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKeyRow:
+class ApiKeyRow(msgspec.Struct, frozen=True):
     """Whom a key of the HTTP API stands for; a tenant of None is all of them."""
 
     name: str
-    hash: str = field(repr=False)
+    hash: str
     tenant: str | None
     role: str
 
+    def __repr__(self) -> str:
+        return _repr_without(self, "hash")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKeyInfo(ApiKeyRow):
+
+class ApiKeyInfo(ApiKeyRow, frozen=True, kw_only=True):
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorCount:
+class ErrorCount(msgspec.Struct, frozen=True):
     """Failed jobs that share an error text."""
 
     error: str
@@ -335,8 +364,7 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
     max_jobs: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     id: str
     state: GroupState
     is_paused: bool
@@ -349,10 +377,10 @@ class Group:
     ended_at: datetime | None
     members: int = 0  # that it ever had, deleted ones too
     max_jobs: int | None = None  # the most it takes
+    is_cancelled: bool = False  # also while its last running members end
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLook:
+class GroupLook(msgspec.Struct, frozen=True):
     """A group at a glance: its root and itself, if they are there, and some that have ended."""
 
     root: Job | None
@@ -360,8 +388,7 @@ class GroupLook:
     ended: Sequence[Job]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFilter:
+class GroupFilter(msgspec.Struct, frozen=True):
     """Which groups to list; None means any."""
 
     state: GroupState | None = None
@@ -394,8 +421,7 @@ class Schedule(ScheduleRow, frozen=True, kw_only=True):
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(msgspec.Struct, frozen=True):
     """How many seconds the finished jobs of a queue are kept, by state; None: the default."""
 
     completed: int | None = None
@@ -403,8 +429,7 @@ class Retention:
     cancelled: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(msgspec.Struct, frozen=True):
     """What was removed. Unless `is_done` there is more to remove now."""
 
     jobs: int = 0
@@ -413,8 +438,7 @@ class Pruned:
     is_done: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class DiskUsage:
+class DiskUsage(msgspec.Struct, frozen=True):
     """Bytes. `total`: what the database's files take; `used`: what of it is not free to be used
     again. The others, estimates, are parts of it."""
 
@@ -425,8 +449,7 @@ class DiskUsage:
     blobs: int
 
 
-@dataclass(frozen=True, slots=True)
-class EventBatch:
+class EventBatch(msgspec.Struct, frozen=True):
     """The same thing that happened to some jobs at once, or to a group (then without job ids)."""
 
     seq: int
@@ -442,8 +465,7 @@ class EventBatch:
     jobs: int = 0  # how many there are, whether they are named or not
 
 
-@dataclass(frozen=True, slots=True)
-class EventFilter:
+class EventFilter(msgspec.Struct, frozen=True):
     """Which events are wanted; None: any."""
 
     types: tuple[str, ...] | None = None
@@ -453,8 +475,7 @@ class EventFilter:
     names_jobs: bool = True  # or only tells how many there are, which takes a fraction of the time
 
 
-@dataclass(frozen=True, slots=True)
-class EventPage:
+class EventPage(msgspec.Struct, frozen=True):
     """A stretch of the stream, in order."""
 
     batches: tuple[EventBatch, ...]
@@ -464,8 +485,7 @@ class EventPage:
     has_more: bool  # there is more, now or when a transaction under way has ended
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
+class OpenTransaction(msgspec.Struct, frozen=True):
     """A transaction of somebody that keeps old versions of rows from being cleaned up."""
 
     name: str  # by which it can be ended: the session's process id, or the prepared transaction's
@@ -477,8 +497,7 @@ class OpenTransaction:
     statement: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vitals:
+class Vitals(msgspec.Struct, frozen=True, kw_only=True):
     """How a database is. What does not apply to it, or may not be looked at, is None."""
 
     now: datetime  # by its clock
@@ -491,3 +510,8 @@ class Vitals:
     journal_mode: str | None = None
     network_file_system: str | None = None  # on which the file lies
     free_bytes: int | None = None  # on the disk
+
+
+def _repr_without(row: msgspec.Struct, secret: str) -> str:
+    shown = [f"{name}={getattr(row, name)!r}" for name in row.__struct_fields__ if name != secret]
+    return f"{type(row).__name__}({', '.join(shown)})"

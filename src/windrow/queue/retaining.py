@@ -6,9 +6,10 @@ import logging
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+
+import msgspec
 
 from windrow.errors import ArchiveFailed, ConfigError, InvalidJob, StoreError
 from windrow.queue.archive import JsonlArchive

@@ -13,17 +13,17 @@ import hashlib
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final, get_args
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
-from cronsim import CronSim, CronSimError
 
 from windrow.errors import InvalidSchedule
 from windrow.queue.records import CatchUp, JobRow, Schedule, Timing
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +50,7 @@ _NICKNAMES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
+class Firing(msgspec.Struct, frozen=True):
     """The slots to fire now, oldest first, and the one to wait for then."""
 
     slots: tuple[datetime, ...]
@@ -192,6 +191,8 @@ def _next_multiple(every_seconds: float, after: datetime) -> datetime:
 
 
 def _next_by_cron(cron: str, zone: ZoneInfo, after: datetime) -> datetime:
+    from cronsim import CronSim, CronSimError  # not at the top: most processes have no schedules
+
     try:
         slots = CronSim(_by_wall_clock(cron), after.astimezone(zone))
     except CronSimError as error:
@@ -221,6 +222,8 @@ def _by_wall_clock(cron: str) -> str:
 
 
 def _zone(name: str) -> ZoneInfo:
+    from zoneinfo import ZoneInfo
+
     try:
         if name in _LOCAL_ZONES:
             raise KeyError(name)

@@ -8,29 +8,27 @@ once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 Per = Literal["day", "month"]
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaRow:
+class QuotaRow(msgspec.Struct, frozen=True):
     tenant: str
     credits: int
     per: Per
 
 
-@dataclass(frozen=True, slots=True)
-class UsageRow:
+class UsageRow(msgspec.Struct, frozen=True):
     tenant: str
     period: datetime  # its beginning
     credits: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(msgspec.Struct, frozen=True):
     """A group whose members are paid for when they complete, in the period in which it began."""
 
     id: str

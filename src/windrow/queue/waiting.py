@@ -84,8 +84,8 @@ class Awaited:
     """Jobs that are waited for, and what was seen of them so far."""
 
     job_ids: tuple[str, ...]
-    ended: dict[str, Job] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    ended: dict[str, Job] = msgspec.field(default_factory=dict)
+    seen: set[str] = msgspec.field(default_factory=set)
 
     @property
     def left(self) -> list[str]:

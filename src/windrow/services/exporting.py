@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -63,10 +62,10 @@ class _Document(msgspec.Struct, frozen=True, omit_defaults=True):
 
 async def export_lines(queue: Queue, source: SourceRow) -> AsyncIterator[dict[str, Any]]:
     """The source, then its documents with their texts."""
-    plain = asdict(source)
+    plain = msgspec.structs.asdict(source)
     yield {"source": {name: plain[name] for name in _SOURCE}}
     async for document, text in iterate_documents(queue, source):
-        plain = asdict(document)
+        plain = msgspec.structs.asdict(document)
         yield {"document": {name: plain[name] for name in _DOCUMENT} | {"text": text}}
 
 

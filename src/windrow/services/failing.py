@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+
+import msgspec
 
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import ErrorCount
@@ -35,8 +36,7 @@ _PARTS: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorPattern:
+class ErrorPattern(msgspec.Struct, frozen=True):
     """Failed jobs whose errors have one pattern."""
 
     pattern: str
@@ -57,8 +57,7 @@ class ErrorPattern:
         return words_of(self.pattern)
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorCounts:
+class ErrorCounts(msgspec.Struct, frozen=True):
     """Of how many failed jobs, the newest, the patterns are at most; and if there was no time to
     look for so many, the job up to which was looked."""
 

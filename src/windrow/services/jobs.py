@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from windrow.errors import WaitTimeout
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Opening, Queue

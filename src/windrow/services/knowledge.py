@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -368,7 +368,7 @@ async def _describe(queue: Queue, source: Source, *, most: int | None = None) ->
         return SourceInfo(source, counts, await _count_jobs(queue, source))
     counts = await _count(queue, source, most=most, with_chunks=False)
     first = await _count(queue, source, most=min(most, MOST_CUT))
-    counts = replace(counts, chunks=first.chunks)
+    counts = msgspec.structs.replace(counts, chunks=first.chunks)
     page = await _find_jobs(queue, source)
     jobs = [job for job in page.jobs if job.tenant == source.tenant]
     return SourceInfo(source, counts, len(jobs), most, page.after is not None)
@@ -404,7 +404,7 @@ def _site(url: str, options: AddOptions) -> SourceRow:
     parts = {"crawl": dict(options.crawl), "scrape": dict(options.scrape)}
     kept = {name: one for name, one in parts.items() if one}
     row = _row(options, kind, address, address, kept)
-    return replace(row, id=source_id(canonical(address)))
+    return msgspec.structs.replace(row, id=source_id(canonical(address)))
 
 
 def _address(url: str) -> str:
@@ -435,7 +435,7 @@ def _library(name: str, options: AddOptions) -> SourceRow:
         "crawl": dict(options.crawl),
         "patterns": list(PATTERNS),
     }
-    return replace(row, id=library_id(payload), options=kept)
+    return msgspec.structs.replace(row, id=library_id(payload), options=kept)
 
 
 def _on_disk(what: str, options: AddOptions) -> SourceRow:
@@ -473,7 +473,7 @@ async def _told_apart(queue: Queue, source: SourceRow) -> SourceRow:
     if not others:
         return source
     project = tenant_of_remote(source.options["git_remote"], _place(source.uri, others))
-    return replace(source, options={**source.options, "project": project})
+    return msgspec.structs.replace(source, options={**source.options, "project": project})
 
 
 def _place(uri: str, others: Sequence[str]) -> str:
@@ -508,7 +508,7 @@ def _as_before(new: SourceRow, known: Source, options: AddOptions) -> SourceRow:
     if known.options.get("git_remote") == new.options.get("git_remote"):
         kept |= {name: known.options[name] for name in ("project",) if name in known.options}
     said_kind = "folder" if known.kind == "folder" and new.kind == "project" else new.kind
-    return replace(
+    return msgspec.structs.replace(
         new,
         kind=said_kind,
         title=options.title or known.title,

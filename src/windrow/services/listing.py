@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from windrow.queue.job import Job, JobState
 from windrow.queue.looking import make_filter
@@ -27,8 +28,7 @@ GROWTH: Final = 4
 _UNINDEXED: Final = ("queue", "kind", "tag", "error", "text")
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     jobs: list[Job]
     after: str | None  # where the next page begins, if there is one
     is_cut_short: bool = False  # older ones were not looked at yet

@@ -8,7 +8,6 @@ connect to the database themselves.
 from __future__ import annotations
 
 import builtins
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -86,7 +85,7 @@ class TenantQueue:
         counted = await self.queue.store.count_tenant(self.tenant, most)
         own = {queue for queue, _ in counted}
         return [
-            dataclasses.replace(
+            msgspec.structs.replace(
                 info,
                 counts={state: n for (queue, state), n in counted.items() if queue == info.name},
                 oldest_ready_at=None,  # it may be somebody else's

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from windrow.errors import FileGone
 from windrow.ingest.files.comparing import Changes, KnownFile, compare
@@ -270,7 +270,7 @@ async def _forget_branches(knowledge: Knowledge, source: SourceRow, branches: se
 
 def _plain(source: SourceRow) -> SourceRow:
     """A source as it is put, without what was noted of it."""
-    names = SourceRow.__dataclass_fields__
+    names = SourceRow.__struct_fields__
     return SourceRow(**{name: getattr(source, name) for name in names})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -335,7 +335,7 @@ def _message(finish: Finish) -> str:
 
 
 def _dated(error: JobError) -> JobError:
-    return error if error.at is not None else replace(error, at=rows.from_ms(now_ms()))
+    return error if error.at else msgspec.structs.replace(error, at=rows.from_ms(now_ms()))
 
 
 def _kept(end: _End) -> ended.Kept:

@@ -187,7 +187,7 @@ async def list_workers(links: Links) -> list[WorkerInfo]:
     alive = [one for one in await _registered(links) if one.expires > now_ms()]
     infos = [
         WorkerInfo(
-            **{name: getattr(one.row, name) for name in WorkerRow.__dataclass_fields__},
+            **{name: getattr(one.row, name) for name in WorkerRow.__struct_fields__},
             started_at=from_ms(one.started),
             seen_at=from_ms(one.seen),
             expires_at=from_ms(one.expires),

@@ -13,11 +13,12 @@ Files beside this module, for a dialect `nuq`:
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib import resources
 from typing import Final, Literal
+
+import msgspec
 
 from windrow.errors import ConfigError
 
@@ -27,16 +28,14 @@ _PACKAGE: Final = "windrow.queue.dialects"
 Database = Literal["postgres", "sqlite"]
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True):
     name: str
     version: str  # changes whenever the SQL does
     install: str
     remove: str
 
 
-@dataclass(frozen=True, slots=True)
-class DialectInfo:
+class DialectInfo(msgspec.Struct, frozen=True):
     """A dialect that can be installed, or is."""
 
     name: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -119,7 +118,7 @@ class Copying(Verbs):
         return None  # there is a place for all of them
 
     async def add_queues(self, rows: Sequence[QueueRow]) -> None:
-        await self._run("add_queues", rows=as_json([asdict(row) for row in rows]))
+        await self._run("add_queues", rows=as_json([msgspec.structs.asdict(row) for row in rows]))
 
 
 class _Outbox:

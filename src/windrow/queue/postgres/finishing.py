@@ -14,6 +14,8 @@ from dataclasses import astuple, dataclass, field
 from operator import attrgetter
 from typing import Any, Final
 
+import msgspec
+
 from windrow.errors import ConfigError, LeaseLost, StoreUnavailable
 from windrow.queue.ids import are_plain_ids, is_id
 from windrow.queue.job import Job, JobError, JobState

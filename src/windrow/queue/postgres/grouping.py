@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from windrow.errors import GroupNotFound, JobNotFound
 from windrow.queue.ids import is_id

@@ -5,8 +5,9 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
 from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from windrow.queue.ids import is_id
 from windrow.queue.job import Job, JobError, JobState, Step

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+import msgspec
 
 from windrow.errors import StoreConflict
 from windrow.queue.postgres.changing import delete_blobs
@@ -187,7 +188,7 @@ async def _lock(work: Work, leaf: str, ids: Sequence[str]) -> list[str]:
 def on_leaf(leaf: str, name: str) -> Statement:
     """A statement on one leaf: naming it keeps the others out of the plan and unlocked."""
     statement = sql(name)
-    return replace(
+    return msgspec.structs.replace(
         statement,
         text=statement.text.format(leaf=leaf),
         numbered=statement.numbered.format(leaf=leaf),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from msgspec.structs import asdict
 
 from windrow.queue.ids import is_id
 from windrow.queue.postgres.rows import Row

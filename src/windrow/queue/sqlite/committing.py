@@ -11,9 +11,10 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
+
+import msgspec
 
 from windrow.queue.sqlite.connection import Verb, begin
 
@@ -30,8 +31,7 @@ GATHER_SECONDS: Final = 0.0002
 MOST_GATHER_SECONDS: Final = 0.001  # for all of them, without another having come
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(msgspec.Struct, eq=False):
     """What somebody asks for, and what became of it: the answer is good once it is committed."""
 
     verb: Verb[Any] | None = None

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
+
+import msgspec
 
 from windrow.errors import GroupEnded, GroupNotFound, InvalidJob
 from windrow.queue.job import UNCLAIMED
@@ -33,8 +34,7 @@ from windrow.queue.sqlite.work import Work, event_rows
 Key = tuple[str | None, str]
 
 
-@dataclass(slots=True, eq=False)
-class _Place:
+class _Place(msgspec.Struct, eq=False):
     """A job that holds, or is about to hold, an id and perhaps a key."""
 
     id: str

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import msgspec
 
 from windrow.errors import ConfigError
 
 _SYNCHRONOUS: Final = ("full", "normal")
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(msgspec.Struct, frozen=True):
     """`synchronous` full: what is acknowledged survives a power cut; normal: it survives a crash of
     the process, and a power cut may take the last moments."""
 

@@ -12,9 +12,10 @@ import asyncio
 import sqlite3
 import threading
 import weakref
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from windrow.errors import StoreUnavailable
 from windrow.queue.sqlite.connection import Verb, connect
@@ -26,8 +27,7 @@ READERS: Final = 4  # at the most
 SLOW_SECONDS: Final = 0.02  # a read that takes longer is one that others should not wait for
 
 
-@dataclass(slots=True, eq=False)
-class _Read(Generic[T]):
+class _Read(msgspec.Struct, Generic[T], eq=False):
     verb: Verb[T]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[T]

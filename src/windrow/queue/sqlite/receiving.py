@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -42,7 +41,7 @@ def has_received(work: Work, number: str) -> bool:
 
 
 def add_queues(work: Work, rows: Sequence[QueueRow]) -> None:
-    work.run_many("add_queues", [asdict(row) for row in rows])
+    work.run_many("add_queues", [msgspec.structs.asdict(row) for row in rows])
 
 
 def take_in(work: Work, parcel: Parcel) -> Receipt:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from windrow.queue.records import WorkerInfo, WorkerRow
 from windrow.queue.sqlite.rows import after, to_json, to_tags, to_time

@@ -9,11 +9,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from windrow.clock import Clock
 from windrow.errors import ConfigError

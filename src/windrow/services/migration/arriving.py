@@ -107,7 +107,6 @@ class Context:
     )  # what waits, by tenant, unique key and branch: the newest, and the newest that is due
     later: set[str] = field(default_factory=set)  # ids of jobs that are to come after all others
     branches: dict[tuple[str | None, str | None], str] = field(default_factory=dict)
-    met: set[str] = field(default_factory=set)  # keys of this table, if it is a list
 
     def enter(self, table: str) -> None:
         self.table = table

@@ -40,7 +40,6 @@ class Batch:
     table: str
     arrivals: list[Arrival]
     sources: list[SourceRow] = field(default_factory=list)  # that the jobs ask for
-    former: dict[str, str] = field(default_factory=dict)  # keys of earlier versions, by key
 
 
 async def gather(

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import psycopg
 import pytest
+from msgspec.structs import asdict
 
 from tests.builders import UNKNOWN_ID, claim, completion, failure, make_group, row
 from tests.postgres_server import create_database, drop_database
