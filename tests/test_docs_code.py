@@ -37,6 +37,7 @@ BLOCK = re.compile(
 RUN = {
     ("docs/guides/coming-from-crawl-jobs.md", "sql"): "tests/seeds/test_crawl_jobs_guide.py",
     ("docs/guides/coming-from-nuq.md", "sql"): "tests/seeds/test_nuq_guide.py",
+    ("docs/guides/coming-from-procrastinate.md", "sql"): "tests/migration/test_guides.py",
     ("docs/guides/coming-from-pgmq.md", "sql"): "tests/seeds/test_pgmq_guide.py",
     (
         "docs/guides/coming-from-processing-jobs.md",
@@ -198,7 +199,7 @@ def test_commands_of_blocks_are_understood() -> None:
         ("windrow jobs list --stat failed", "No such option: --stat"),
         ("windrow jobs", "is no command"),
         ("windrow job list", "there is no command windrow job"),
-        ("windrow crawl https://example.org --limit many", "should be a valid integer"),
+        ("windrow crawl https://example.org --limit many", "is not a valid int"),
     ],
 )
 def test_a_command_that_is_wrong_is_found(line: str, wrong: str) -> None:

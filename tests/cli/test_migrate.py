@@ -13,7 +13,7 @@ def test_forecast_move_verify_and_drop_u11(windrow: Windrow, read: Read, tmp_pat
     legacy = build(tmp_path / "old.db", "D", "others")
     place = ("migrate", "legacy", "--from", "old.db")
 
-    forecast = windrow(*place, "--dry-run", "--database", "sqlite:///new.db")  # without tables
+    forecast = windrow(*place, "--database", "sqlite:///new.db")  # without tables
     assert (forecast.returncode, "would come" in forecast.stdout) == (0, True)
     assert windrow(*place, "--verify").returncode == 1
     assert "would come" in windrow(*place, "--dry-run").stdout
@@ -42,7 +42,7 @@ def test_bullmq_is_refused_with_the_way_to_go(
     for words in ([], ["--dry-run"], ["--rollback"]):
         refused = windrow(*place, *words)
         assert refused.returncode == 1
-        assert "windrow db copy --to" in refused.stderr
+        assert "not copied or migrated to or from BullMQ" in refused.stderr
 
 
 def test_rollback_says_what_stays_u11(windrow: Windrow, tmp_path: Path) -> None:
@@ -61,10 +61,9 @@ def test_what_cannot_be_read_is_one_sentence_u11(windrow: Windrow) -> None:
         assert refused.returncode == code
         assert refused.stderr.startswith("error: there is no file")
         assert "Traceback" not in refused.stderr
-    port = windrow("migrate", "celery", "--from", "redis://127.0.0.1:port/0", "--verify")
-    assert (port.returncode, "Traceback" in port.stderr) == (2, False)
-    other = windrow("migrate", "legacy", "--from", "mysql://x/y")
-    assert (other.returncode, "postgresql://" in other.stderr) == (1, True)
+    for place in ("mysql://x/y", "redis://127.0.0.1:6379/0"):
+        other = windrow("migrate", "legacy", "--from", place)
+        assert (other.returncode, "postgresql://" in other.stderr) == (1, True)
     alone = windrow("migrate", "legacy", "--from", "nowhere.db", "--discard-finished")
     assert alone.returncode == 2
     both = windrow("migrate", "legacy", "--from", "nowhere.db", "--verify", "--drop")

@@ -135,7 +135,7 @@ async def test_of_a_drop_and_a_removal_at_once_one_waits_for_the_other(
     for _ in range(5):
         await migrate(store_url, str(legacy))
         async with Queue.open(store_url) as one, Queue.open(store_url) as two:
-            noted, other = f"legacy {await name_of(legacy)}", cast(ImportStore, two.store)
+            noted, other = await name_of(legacy), cast(ImportStore, two.store)
             keys = [note.key for note in await other.list_imported(noted, "", 10)]
             removal, fresh = await asyncio.gather(
                 cast(ImportStore, one.store).remove_imported(noted, keys, tables),

@@ -231,24 +231,6 @@ async def test_one_file_of_several_tenants_and_branches_comes_for_each_of_them_u
     )
 
 
-async def test_rows_that_an_earlier_version_took_in_do_not_come_again_u11(
-    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    legacy = build_shared(tmp_path / "shared.db", "A")
-    name = "ingestion_queue"
-    former = replace(readings._LEGACY[name], keys=("queue_id", "file_absolute_path"))
-    with monkeypatch.context() as patch:
-        patch.setitem(readings._LEGACY, name, former)
-        assert (await migrate(store_url, str(legacy))).tables[name].imported == 1
-    assert (await verify(store_url, str(legacy))).problem_count == 3
-
-    table = (await migrate(store_url, str(legacy))).tables[name]
-
-    assert (table.imported, table.known, len(await jobs_of(store_url))) == (3, 1, 4)
-    assert (await verify(store_url, str(legacy))).is_good
-    assert (await roll_back(store_url, str(legacy))).removed == 4
-
-
 async def test_no_odd_value_keeps_the_other_rows_from_coming_u11(
     store_url: str, tmp_path: Path
 ) -> None:

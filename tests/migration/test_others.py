@@ -147,20 +147,40 @@ async def test_rows_of_dialects_that_nobody_can_do_fail_with_the_reason(
         TABLES
         + """
         DELETE FROM unified_queue;
-        INSERT INTO unified_queue (queue_id, item_type, op, status, payload_json) VALUES
-          ('n1', NULL, NULL, 'pending', '{}'), ('n2', 'file', NULL, 'pending', '{}'),
-          ('n3', 'file', 'ingest', 'pending', '{broken'), ('n4', 'file', 'ingest', 'done', '{broken');
+        INSERT INTO unified_queue (queue_id, item_type, op, collection, status, payload_json) VALUES
+          ('n1', NULL, NULL, 'c', 'pending', '{}'), ('n2', 'file', NULL, 'c', 'pending', '{}'),
+          ('n3', 'file', 'ingest', 'c', 'pending', '{broken'),
+          ('n4', 'file', 'ingest', 'c', 'done', '{broken'),
+          ('n5', 'website', 'ingest', 'c', 'pending', '{}'),
+          ('n6', 'rename', 'delete', 'c', 'pending', '{"old_path": "/a", "new_path": "/b"}'),
+          ('n7', 'file', 'ingest', 'c', 'pending', '{"path": "/a"}'),
+          ('n8', 'file', 'ingest', NULL, 'in_progress', '{"file_path": "/a"}');
+        DELETE FROM processing_jobs;
+        INSERT INTO processing_jobs (org_id, call_id, stage, status, payload) VALUES
+          (gen_random_uuid(), gen_random_uuid(), ' ', 'queued', '{}');
         """
     )
-    table = (await migrate(store_url, url, with_finished=True)).tables["unified_queue"]
-    assert (table.imported, table.spoilt) == (4, 3)
+    tables = (await migrate(store_url, url, with_finished=True)).tables
+    assert (tables["unified_queue"].imported, tables["unified_queue"].spoilt) == (8, 7)
+    assert (tables["processing_jobs"].imported, tables["processing_jobs"].spoilt) == (1, 1)
     jobs = await jobs_of(store_url)
-    spoilt = {job.payload["queue_id"]: job for job in jobs if job.queue == "migrated"}
+    assert not [
+        job
+        for job in jobs
+        if job.queue != "migrated" and job.state is JobState.READY and job.queue != "crawl_jobs"
+    ]
+    spoilt = {job.payload.get("queue_id"): job for job in jobs if job.queue == "migrated"}
+    assert "it has no stage" in spoilt.pop(None).errors[0].message
     assert {id: (job.kind, job.state.value) for id, job in spoilt.items()} == {
         "n1": ("unknown", "failed"),
         "n2": ("file", "failed"),
         "n3": ("file.ingest", "failed"),
+        "n5": ("website.ingest", "failed"),
+        "n6": ("rename.delete", "failed"),
+        "n7": ("file.ingest", "failed"),
+        "n8": ("file.ingest", "failed"),
     }
+    assert "file_path" in spoilt["n7"].errors[0].message
     assert "payload_json is no JSON" in spoilt["n3"].errors[0].message
     assert (await verify(store_url, url, with_finished=True)).is_good
 

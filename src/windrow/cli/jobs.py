@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO, cast
 
 import msgspec
 import typer
 
-from windrow.cli.doctor import print_findings
-from windrow.cli.editor import edit_text
+from windrow.cli.job_options import (
+    ConflictOption,
+    HeadersOption,
+    LeaseOption,
+    LimitOption,
+    MaxAttemptsOption,
+    MaxCrashesOption,
+    MaxHoldOption,
+    PriorityOption,
+    QueueOption,
+    RetentionOption,
+    TagOption,
+    TenantOption,
+    UniqueOption,
+    duration_option,
+)
+from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     MISUSED,
     AfterOption,
@@ -35,7 +53,6 @@ from windrow.errors import ConfigError
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.records import Change
 from windrow.redaction import redact
-from windrow.services.explaining import explain_job
 from windrow.services.jobs import (
     Preview,
     cancel_all,
@@ -63,6 +80,120 @@ GroupFilter = Annotated[str | None, typer.Option(help="Only this group's.")]
 TagFilter = Annotated[str | None, typer.Option(help="Only with this tag.")]
 ErrorFilter = Annotated[str | None, typer.Option(help="Only with this in their error.")]
 AllOption = Annotated[bool, typer.Option("--all", help="All, without a filter.")]
+
+
+@app.command()
+def add(
+    kind: Annotated[str, typer.Argument(help="The kind of the job: the name of its handler.")],
+    payload: Annotated[
+        str | None, typer.Option(metavar="JSON", help="The payload; @FILE, or - for stdin.")
+    ] = None,
+    delay: Annotated[float | None, duration_option("Run it so much later (default: now).")] = None,
+    run_at: Annotated[
+        datetime | None,
+        typer.Option(
+            parser=parse_time, metavar="TIME", help="Run it at this time (ISO 8601, default: now)."
+        ),
+    ] = None,
+    queue: QueueOption = None,
+    priority: PriorityOption = None,
+    unique: UniqueOption = None,
+    on_conflict: ConflictOption = None,
+    tenant: TenantOption = None,
+    group: Annotated[str | None, typer.Option(help="The id of the group it is added to.")] = None,
+    group_key: Annotated[
+        str | None, typer.Option(help="With --group: the group takes one job with this key.")
+    ] = None,
+    headers: HeadersOption = None,
+    tag: TagOption = None,
+    max_attempts: MaxAttemptsOption = None,
+    max_crashes: MaxCrashesOption = None,
+    lease: LeaseOption = None,
+    retention: RetentionOption = None,
+    limit: LimitOption = None,
+    max_hold: MaxHoldOption = None,
+    id: Annotated[
+        str | None, typer.Option(help="A UUID for the job; enqueued twice, it is one job.")
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Enqueue a job and print its id. What keeps it from running is said on stderr."""
+    options = given_options(
+        payload=None if payload is None else parse_json(_read(payload)),
+        delay=delay,
+        run_at=run_at,
+        queue=queue,
+        priority=priority,
+        unique=unique,
+        on_conflict=on_conflict,
+        tenant=tenant,
+        group=group,
+        group_key=group_key,
+        headers=None if headers is None else parse_json(headers),
+        tags=tag or None,
+        max_attempts=max_attempts,
+        max_crashes=max_crashes,
+        lease=lease,
+        retention=retention,
+        limits=limit or None,
+        max_hold=max_hold,
+        id=id,
+    )
+    from windrow.services.explaining import add_job  # not at the top: lists start without it
+
+    job, why = ask(add_job, database, kind, **options)
+    if as_json:
+        print_json({**job_fields(job), "why": why})
+        return
+    print(job.id)
+    for finding in why:
+        if finding.level != "note":
+            print(f"waiting: {finding.what}: {finding.cause}", file=sys.stderr)
+            print(f"hint: {finding.fix}", file=sys.stderr)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(help="JSON lines; - for stdin.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the lines and write nothing.")
+    ] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Enqueue a job for each line of a file: an object with kind, payload and the options of
+    `Queue.enqueue` (queue, priority, run_at, unique, id …).
+
+    All lines are checked before the first job is written. The same file may be imported again:
+    jobs that are stored are left as they are. Jobs that have run and were pruned would run again.
+    """
+    from windrow.services.job_import import JobImport, import_jobs
+
+    stored = JobImport()
+
+    def show(report: JobImport) -> None:
+        nonlocal stored
+        stored = report
+        line.show(f"lines imported: {report.lines}")
+
+    with _open_lines(file) as lines, StatusLine(is_shown=sys.stderr.isatty()) as line:
+        try:
+            report = ask(import_jobs, database, lines, is_dry_run=dry_run, show=show)
+        except typer.Exit:
+            if stored.lines:
+                print(f"lines imported: {stored.lines}; run the command again", file=sys.stderr)
+            raise
+    if as_json:
+        print_json({"is_done": not dry_run, **msgspec.to_builtins(report)})
+        return
+    if dry_run:
+        print(f"lines checked: {report.lines}; nothing was written")
+        return
+    print(f"{report.outcomes['inserted']} of {report.lines} jobs are new")
+    for outcome, count in sorted(report.outcomes.items()):
+        if outcome != "inserted":
+            print(f"{outcome}: {count}")
 
 
 @app.command("list")
@@ -102,6 +233,9 @@ def list_(
 @app.command()
 def show(job_id: JobId, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Show one job: why it is not running, payload, result, progress and every error it had."""
+    from windrow.cli.doctor import print_findings
+    from windrow.services.explaining import explain_job
+
     job, why = ask(explain_job, database, job_id)
     fields = job_fields(job)
     if as_json:
@@ -404,6 +538,8 @@ def _edit_payload(job: Job) -> dict[str, Any]:
     stays as it is."""
     text = msgspec.json.format(msgspec.json.encode(redact(job.payload)), indent=2).decode()
     try:
+        from windrow.cli.editor import edit_text
+
         edited = edit_text(text + "\n", ".json")
     except ConfigError as error:
         raise give_up(str(error)) from error

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 import typer
 
-from windrow.cli.output import DatabaseOption, JsonOption, print_json, print_table, run
+from windrow.cli.lazy import Noun
+from windrow.cli.output import (
+    DatabaseOption,
+    JsonOption,
+    YesOption,
+    print_json,
+    print_preview,
+    print_table,
+    run,
+)
 from windrow.services.migration import migrating
-from windrow.services.migration.readings import System
 from windrow.services.migration.reports import MigrationReport, Rollback, Verification
 from windrow.settings import load_settings
 
@@ -25,18 +32,17 @@ FromOption = Annotated[
     typer.Option(
         "--from",
         metavar="PATH|URL",
-        help="A SQLite file, a JSON export, postgresql://… or redis://…, as the system has it.",
+        help="A SQLite file, a JSON export or postgresql://….",
     ),
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would come.")]
 VerifyOption = Annotated[
     bool, typer.Option("--verify", help="Compare: 0 all is here, 1 not, 2 it cannot be told.")
 ]
 RollbackOption = Annotated[
-    bool, typer.Option("--rollback", help="Remove what came and has not begun.")
+    bool, typer.Option("--rollback", help="Remove the jobs that came and have not begun.")
 ]
 DropOption = Annotated[
-    bool, typer.Option("--drop", help="Drop what is there, if --verify finds all of it here.")
+    bool, typer.Option("--drop", help="Drop the tables there, if --verify finds all of it here.")
 ]
 DiscardOption = Annotated[
     bool,
@@ -50,44 +56,35 @@ def root() -> None:
     """Bring in work that other queues hold."""
 
 
-SYSTEMS: Final[Mapping[System, str]] = {
-    "legacy": (
-        "Move the work of other tables here: ingestion_queue and its kin, unified_queue, "
-        "crawl_jobs, processing_jobs, nuq, pgmq, an export of Archon."
-    ),
-    "celery": "Move waiting tasks of Celery on Redis here; stop its workers first.",
-    "rq": "Move waiting, scheduled and failed jobs of RQ here; stop its workers first.",
-    "procrastinate": "Move the jobs of Procrastinate here; stop its workers first.",
-}
-REPEATABLE: Final = (
-    "May be repeated, and run twice at once. Exit code 1 when something did not come."
-)
+@app.command()
+def legacy(
+    place: FromOption,
+    yes: YesOption = False,
+    verify: VerifyOption = False,
+    rollback: RollbackOption = False,
+    drop: DropOption = False,
+    discard_finished: DiscardOption = False,
+    with_finished: AllOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Move the work of other tables here: ingestion_queue and its kin, unified_queue, crawl_jobs,
+    processing_jobs, nuq, pgmq, an export of Archon.
 
-
-def _add_command(system: System, help: str) -> None:
-    @app.command(system, help=f"{help}\n\n{REPEATABLE}")
-    def command(
-        place: FromOption,
-        dry_run: DryRunOption = False,
-        verify: VerifyOption = False,
-        rollback: RollbackOption = False,
-        drop: DropOption = False,
-        discard_finished: DiscardOption = False,
-        with_finished: AllOption = False,
-        database: DatabaseOption = None,
-        as_json: JsonOption = False,
-    ) -> None:
-        steps = _Steps(dry_run, verify, rollback, drop, with_finished, discard_finished)
-        _move(system, place, steps, database, as_json)
-
-
-for _system, _help in SYSTEMS.items():
-    _add_command(_system, _help)
+    Without --yes it only says what would be done. May be repeated, and run twice at once. Exit
+    code 1 when something did not come.
+    """
+    _move(
+        place,
+        _Steps(yes, verify, rollback, drop, with_finished, discard_finished),
+        database,
+        as_json,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    is_dry_run: bool
+    is_confirmed: bool
     is_verifying: bool
     is_rolling_back: bool
     is_dropping: bool
@@ -95,34 +92,35 @@ class _Steps:
     is_discarding: bool
 
 
-def _move(system: System, place: str, steps: _Steps, database: str | None, as_json: bool) -> None:
-    chosen = (steps.is_dry_run, steps.is_verifying, steps.is_rolling_back, steps.is_dropping)
-    if sum(chosen) > 1:
-        raise typer.BadParameter("choose one of --dry-run, --verify, --rollback and --drop")
+def _move(place: str, steps: _Steps, database: str | None, as_json: bool) -> None:
+    if sum((steps.is_verifying, steps.is_rolling_back, steps.is_dropping)) > 1:
+        raise typer.BadParameter("choose one of --verify, --rollback and --drop")
     if steps.is_discarding and not steps.is_dropping:
         raise typer.BadParameter("--discard-finished goes with --drop")
     url = load_settings({"database_url": database}).database_url
     finished = steps.with_finished
     if steps.is_verifying or steps.is_dropping:
-        found = run(_check(url, place, system, steps), failed=UNREADABLE)
-        _show_verification(found, as_json, is_drop=steps.is_dropping)
+        found = run(_check(url, place, steps), failed=UNREADABLE)
+        _show_verification(found, as_json, steps)
+    elif steps.is_rolling_back and not steps.is_confirmed:
+        count = run(migrating.count_imported(url, place))
+        _show_rollback_preview(count, place, as_json)
     elif steps.is_rolling_back:
-        _show_rollback(run(migrating.roll_back(url, place, system=system)), as_json)
+        _show_rollback(run(migrating.roll_back(url, place)), as_json)
     else:
         work = migrating.migrate(
-            url, place, system=system, is_dry_run=steps.is_dry_run, with_finished=finished
+            url, place, is_dry_run=not steps.is_confirmed, with_finished=finished
         )
         _show_report(run(work), as_json)
 
 
-async def _check(url: str, place: str, system: System, steps: _Steps) -> Verification:
+async def _check(url: str, place: str, steps: _Steps) -> Verification:
     finished = steps.with_finished
-    if not steps.is_dropping:
-        return await migrating.verify(url, place, system=system, with_finished=finished)
+    if not (steps.is_dropping and steps.is_confirmed):
+        return await migrating.verify(url, place, with_finished=finished)
     return await migrating.drop(
         url,
         place,
-        system=system,
         with_finished=finished,
         is_discarding=steps.is_discarding,
     )
@@ -164,7 +162,8 @@ def _show_report(report: MigrationReport, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _show_verification(found: Verification, as_json: bool, *, is_drop: bool) -> None:
+def _show_verification(found: Verification, as_json: bool, steps: _Steps) -> None:
+    is_drop = steps.is_dropping and steps.is_confirmed
     if as_json:
         print_json({"is_good": found.is_good, **msgspec.to_builtins(found)})
     else:
@@ -188,6 +187,11 @@ def _show_verification(found: Verification, as_json: bool, *, is_drop: bool) -> 
             print("all of it is here")
     if not found.is_good or (is_drop and not found.is_dropped):
         raise typer.Exit(1)
+
+
+def _show_rollback_preview(count: int, place: str, as_json: bool) -> None:
+    would = f"remove those of {count} jobs from {migrating.place_name(place)} that have not begun"
+    print_preview(would, {"jobs": count}, as_json)
 
 
 def _show_rollback(report: Rollback, as_json: bool) -> None:

@@ -27,8 +27,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     item: CopiedJob | CopiedGroup
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(msgspec.Struct, frozen=True):
     """What became of arrivals, by their keys. The refused can be tried again. Known are those that
     came before, and those whose job was here already or has come by another one."""
 
@@ -37,16 +36,14 @@ class Import:
     refused: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportNote:
+class ImportNote(msgspec.Struct, frozen=True):
     key: str
     checksum: str
     job_id: str | None  # None for a group, and if the job did not come with this row
     imported_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(msgspec.Struct, frozen=True):
     jobs: int  # so many are gone
     kept: dict[str, str]  # the keys of what stays, with the reasons
 

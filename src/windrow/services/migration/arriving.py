@@ -71,7 +71,6 @@ class Reading:
     keys: Sequence[str | tuple[str, ...]]  # a tuple: these together, if there is the first
     order: Sequence[str]
     convert: Callable[[Row, str, Context], CopiedJob | Left]  # the row, the id of its job
-    is_list: bool = False  # the same may stand there twice, as what was delivered again
 
     def key_of(self, row: Row) -> str:
         """What tells a row from the others: the first of these columns that it has."""
@@ -80,15 +79,6 @@ class Reading:
             if row.get(columns[0]) is not None:
                 return str(row[one]) if isinstance(one, str) else _joined(row, one)
         return checksum(row)
-
-    def former_key_of(self, row: Row) -> str | None:
-        """Under which key earlier versions took it in, if that was another one: by the first of
-        several columns alone."""
-        for one in self.keys:
-            columns = (one,) if isinstance(one, str) else one
-            if row.get(columns[0]) is not None:
-                return None if isinstance(one, str) else str(row[columns[0]])
-        return None
 
 
 @dataclass(slots=True)
@@ -110,12 +100,6 @@ class Context:
 
     def enter(self, table: str) -> None:
         self.table = table
-        self.met.clear()
-
-    def has_met(self, key: str) -> bool:
-        is_known = key in self.met
-        self.met.add(key)
-        return is_known
 
     def take_sources(self) -> list[SourceRow]:
         taken, self.sources = self.sources, []

@@ -21,17 +21,16 @@ from windrow.services.migration.arriving import (
     spoilt,
 )
 from windrow.services.migration.origins import Origin, Row, Table
-from windrow.services.migration.readings import System, choose
+from windrow.services.migration.readings import choose
 from windrow.services.migration.reports import MigrationReport, TableReport
 
 MESSAGES: Final = "messages"  # of the ingestion tables: what went wrong, by number
 
 
-def tables_of(found: Sequence[Table], system: System) -> list[str]:
+def tables_of(found: Sequence[Table]) -> list[str]:
     """The names of the tables that a migration empties: those that are marked, and dropped."""
-    names = {table.name for table, _ in choose(found, system)}
-    if system == "legacy":
-        names |= {table.name for table in found if table.name == nuq.GROUPS}
+    names = {table.name for table, _ in choose(found)}
+    names |= {table.name for table in found if table.name == nuq.GROUPS}
     return sorted(names)
 
 
@@ -43,16 +42,16 @@ class Batch:
 
 
 async def gather(
-    origin: Origin, report: MigrationReport, system: System, *, with_finished: bool
+    origin: Origin, report: MigrationReport, *, with_finished: bool
 ) -> AsyncIterator[Batch]:
     """What is to come, table by table; the report counts the rows, and those that are not to."""
     found = await origin.list_tables()
-    chosen = choose(found, system)
+    chosen = choose(found)
     if not chosen:
         raise MigrationFailed(f"{report.origin} has none of the tables that can be moved")
     context = Context(origin.name, datetime.now(UTC), with_finished)
     context.messages = await _messages(origin, found)
-    groups = await _groups(origin, found, report, with_finished) if system == "legacy" else {}
+    groups = await _groups(origin, found, report, with_finished)
     await _weigh(origin, chosen, context)
     later: list[Batch] = []
     for table, reading in chosen:
@@ -63,11 +62,10 @@ async def gather(
             counts.rows += len(alone)
             made = [_arrival(row, reading, context, counts) for row in alone]
             arrivals = [one for one in made if one is not None]
-            former = _former_keys(alone, reading, table.name)
             if after := [one for one in arrivals if one.item.id in context.later]:
-                later.append(Batch(table.name, after, former=former))
+                later.append(Batch(table.name, after))
                 arrivals = [one for one in arrivals if one.item.id not in context.later]
-            yield Batch(table.name, arrivals, context.take_sources(), former)
+            yield Batch(table.name, arrivals, context.take_sources())
     for batch in later:
         yield batch
     async for arrivals in nuq.group_arrivals(origin, found, groups, context):
@@ -99,17 +97,7 @@ def _arrival(row: Row, reading: Reading, context: Context, counts: TableReport) 
     return Arrival(key=f"{context.table}/{key}", checksum=checksum(row), item=made)
 
 
-def _former_keys(rows: Sequence[Row], reading: Reading, table: str) -> dict[str, str]:
-    return {
-        f"{table}/{reading.key_of(row)}": f"{table}/{former}"
-        for row in rows
-        if (former := reading.former_key_of(row)) is not None
-    }
-
-
 def _convert(row: Row, key: str, reading: Reading, context: Context) -> Any:
-    if reading.is_list and context.has_met(key):
-        return Left("it is there twice")
     id = context.id_of(key)
     try:
         return reading.convert(row, id, context)

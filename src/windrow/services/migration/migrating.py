@@ -17,9 +17,9 @@ from windrow.queue.sqlite.location import parse_url
 from windrow.redaction import redact_url
 from windrow.services.migration import nuq
 from windrow.services.migration.arriving import DONE
-from windrow.services.migration.gathering import Batch, gather, tables_of
+from windrow.services.migration.gathering import gather, tables_of
 from windrow.services.migration.origins import Origin
-from windrow.services.migration.readings import System, open_origin
+from windrow.services.migration.readings import open_origin
 from windrow.services.migration.reports import (
     MOST_NAMED,
     MigrationReport,
@@ -35,54 +35,49 @@ async def migrate(
     url: str,
     place: str,
     *,
-    system: System = "legacy",
     is_dry_run: bool = False,
     with_finished: bool = False,
 ) -> MigrationReport:
     """Move what waits, what somebody was at, and what has failed; with `with_finished` all."""
     report = MigrationReport(place_name(place), redact_url(url), is_dry_run)
     if is_dry_run:
-        await _forecast(url, place, report, system, with_finished)
+        await _forecast(url, place, report, with_finished)
         return report
-    async with _both(url, place, system, is_moving=True) as (store, origin):
-        noted = _noted(system, origin)
-        async for batch in gather(origin, report, system, with_finished=with_finished):
+    async with _both(url, place, is_moving=True) as (store, origin):
+        noted = origin.name
+        async for batch in gather(origin, report, with_finished=with_finished):
             if batch.sources:
                 await store.put_sources(batch.sources)
-            arrivals = await _as_noted(store, noted, batch)
-            await _take_in(store, noted, arrivals, report.tables[batch.table])
+            await _take_in(store, noted, batch.arrivals, report.tables[batch.table])
         if report.is_over:
             await _mark(origin, report)
         return report
 
 
-async def verify(
-    url: str, place: str, *, system: System = "legacy", with_finished: bool = False
-) -> Verification:
+async def verify(url: str, place: str, *, with_finished: bool = False) -> Verification:
     """Compare each row that should have come with what is noted of it, and with its job."""
-    async with _both(url, place, system) as (store, origin):
-        return await _verify(store, origin, url, place, system, with_finished)
+    async with _both(url, place) as (store, origin):
+        return await _verify(store, origin, url, place, with_finished)
 
 
 async def drop(
     url: str,
     place: str,
     *,
-    system: System = "legacy",
     with_finished: bool = False,
     is_discarding: bool = False,
 ) -> Verification:
     """Drop the tables, if all of their work has come; else nothing is done. What is done there and
     did not come is dropped only if `is_discarding` says so."""
-    async with _both(url, place, system) as (store, origin):
-        names = tables_of(await origin.list_tables(), system)
-        noted = _noted(system, origin)
+    async with _both(url, place) as (store, origin):
+        names = tables_of(await origin.list_tables())
+        noted = origin.name
         # Before it is held: the tables may be in the file that this is written to.
         fresh = await store.note_dropped(noted, names)
         try:
             if names:
                 await origin.hold(names)  # what comes there now would be dropped unseen
-            found = await _verify(store, origin, url, place, system, with_finished)
+            found = await _verify(store, origin, url, place, with_finished)
         except BaseException:
             await _undo_drop(store, origin, noted, fresh)
             raise
@@ -98,13 +93,13 @@ async def drop(
         return found
 
 
-async def roll_back(url: str, place: str, *, system: System = "legacy") -> Rollback:
+async def roll_back(url: str, place: str) -> Rollback:
     """Remove the jobs that came from there and have not begun. The tables there are as they were,
     and are no longer called deprecated. What came from a table that is gone stays."""
-    async with _both(url, place, system) as (store, origin):
+    async with _both(url, place) as (store, origin):
         report = Rollback(place_name(place), redact_url(url))
-        noted = _noted(system, origin)
-        names = tables_of(await origin.list_tables(), system)
+        noted = origin.name
+        names = tables_of(await origin.list_tables())
         await origin.release()  # no row is read, and nobody need wait for this
         after = ""
         while notes := await store.list_imported(noted, after, _PAGE):
@@ -115,9 +110,16 @@ async def roll_back(url: str, place: str, *, system: System = "legacy") -> Rollb
         return report
 
 
-def _noted(system: System, origin: Origin) -> str:
-    """Under which name it is noted what came from there: two systems may share a database."""
-    return f"{system} {origin.name}"
+async def count_imported(url: str, place: str) -> int:
+    """How many of the jobs that came from there `roll_back` would look at."""
+    async with _both(url, place) as (store, origin):
+        noted = origin.name
+        await origin.release()
+        count, after = 0, ""
+        while notes := await store.list_imported(noted, after, _PAGE):
+            after = notes[-1].key
+            count += sum(note.job_id is not None for note in notes)
+        return count
 
 
 def place_name(place: str) -> str:
@@ -126,20 +128,20 @@ def place_name(place: str) -> str:
 
 @asynccontextmanager
 async def _both(
-    url: str, place: str, system: System, *, is_moving: bool = False, is_dry_run: bool = False
+    url: str, place: str, *, is_moving: bool = False, is_dry_run: bool = False
 ) -> AsyncIterator[tuple[ImportStore, Origin]]:
     async with _there(place) as origin:
         if not is_moving and _is_absent(url):
             raise MigrationFailed(f"there is no database {redact_url(url)}: nothing has come yet")
         store = cast(ImportStore, await open_store(url))
         try:
-            if not store.capabilities.imports:
+            if not store.capabilities.transfers:
                 await store.import_arrivals(origin.name, [])  # which says why, and what to do
             if is_moving:
                 await store.migrate()
             if not is_dry_run or await store.schema_version():
                 await store.check_schema()
-                await _settle_name(store, system, origin, is_moving=is_moving)
+                await _settle_name(store, origin, is_moving=is_moving)
             yield store, origin
         finally:
             await store.close()
@@ -161,43 +163,38 @@ def _is_absent(url: str) -> bool:
     return url.startswith("sqlite:") and not Path(parse_url(url).path).exists()
 
 
-async def _settle_name(
-    store: ImportStore, system: System, origin: Origin, *, is_moving: bool
-) -> None:
-    """Call the origin as what came from it is noted, also by earlier versions; what never came
-    from it gets a name that it keeps."""
+async def _settle_name(store: ImportStore, origin: Origin, *, is_moving: bool) -> None:
+    """Call the origin as what came from it is noted: by its path, if it could not be written to
+    before. What never came from it gets a name that it keeps."""
     is_known = False
     for name in dict.fromkeys([origin.name, *origin.former]):
-        if await store.list_imported(f"{system} {name}", "", 1):
+        if await store.list_imported(name, "", 1):
             origin.name, is_known = name, True
             break
     if is_moving:
         await origin.keep_name(is_known=is_known)
 
 
-async def _forecast(
-    url: str, place: str, report: MigrationReport, system: System, with_finished: bool
-) -> None:
+async def _forecast(url: str, place: str, report: MigrationReport, with_finished: bool) -> None:
     if _is_absent(url):
         async with _there(place) as origin:
-            await _count(None, origin, report, system, with_finished)
+            await _count(None, origin, report, with_finished)
         return
-    async with _both(url, place, system, is_dry_run=True) as (store, origin):
+    async with _both(url, place, is_dry_run=True) as (store, origin):
         known = store if await store.schema_version() else None  # else it has no notes either
-        await _count(known, origin, report, system, with_finished)
+        await _count(known, origin, report, with_finished)
 
 
 async def _count(
     store: ImportStore | None,
     origin: Origin,
     report: MigrationReport,
-    system: System,
     with_finished: bool,
 ) -> None:
-    noted = _noted(system, origin)
+    noted = origin.name
     seen: set[str] = set()  # the jobs that are counted
-    async for batch in gather(origin, report, system, with_finished=with_finished):
-        arrivals = batch.arrivals if store is None else await _as_noted(store, noted, batch)
+    async for batch in gather(origin, report, with_finished=with_finished):
+        arrivals = batch.arrivals
         known = await _count_known(store, noted, arrivals, seen)
         counts = report.tables[batch.table]
         counts.known += known
@@ -227,20 +224,6 @@ async def _take_in(
             counts.refused[key] = reason
 
 
-async def _as_noted(store: ImportStore, origin: str, batch: Batch) -> list[Arrival]:
-    """The arrivals, under their former keys where an earlier version took in just these rows."""
-    if not batch.former:
-        return batch.arrivals
-    notes = await store.find_imported(origin, sorted(set(batch.former.values())))
-    noted = {(note.key, note.checksum) for note in notes}
-    return [
-        msgspec.structs.replace(one, key=former)
-        if (former := batch.former.get(one.key)) and (former, one.checksum) in noted
-        else one
-        for one in batch.arrivals
-    ]
-
-
 async def _count_known(
     store: ImportStore | None, origin: str, arrivals: Sequence[Arrival], seen: set[str]
 ) -> int:
@@ -265,14 +248,13 @@ async def _verify(
     origin: Origin,
     url: str,
     place: str,
-    system: System,
     with_finished: bool,
 ) -> Verification:
     found = Verification(place_name(place), redact_url(url))
     report = MigrationReport(found.origin, found.target, is_dry_run=True)
-    name = _noted(system, origin)
-    async for batch in gather(origin, report, system, with_finished=with_finished):
-        arrivals = await _as_noted(store, name, batch)
+    name = origin.name
+    async for batch in gather(origin, report, with_finished=with_finished):
+        arrivals = batch.arrivals
         keys = [one.key for one in arrivals]
         noted = {note.key: note for note in await store.find_imported(name, keys)}
         ids = {one.key: _job_id(one, noted.get(one.key)) for one in arrivals}

@@ -4,7 +4,6 @@ the columns they have, under one snapshot, and written to only by `mark` and `dr
 from __future__ import annotations
 
 import asyncio
-import re
 import sqlite3
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -336,25 +335,13 @@ class PostgresOrigin:
         try:
             rest = sorted(set(tables) - await self._drop_queues(tables))
             if rest:
-                await self._drop_tables(rest)
-        except asyncpg.DependentObjectsStillExistError as error:
-            needed = _strangers(error)
-            raise MigrationFailed(
-                f"nothing is dropped, for others need it: {_named(needed)}"
-            ) from error
-        await self._snapshot.commit()
-        self._snapshot = None
-
-    async def _drop_tables(self, tables: Sequence[str]) -> None:
-        """With what their program made itself to use them, and with nothing else."""
-        names = ", ".join(_quoted(name) for name in tables)
-        try:
-            async with self._connection.transaction():
+                names = ", ".join(_quoted(name) for name in rest)
                 await self._connection.execute(f"DROP TABLE {names}")  # at once: in any order
         except asyncpg.DependentObjectsStillExistError as error:
-            if _strangers(error):
-                raise
-            await self._connection.execute(f"DROP TABLE {names} CASCADE")
+            needed = _named((error.detail or str(error)).splitlines())
+            raise MigrationFailed(f"nothing is dropped, for others need it: {needed}") from error
+        await self._snapshot.commit()
+        self._snapshot = None
 
     async def _drop_queues(self, tables: Sequence[str]) -> set[str]:
         """Let PGMQ drop its queues, which knows of more than their tables. Returns those tables."""
@@ -392,9 +379,6 @@ class PostgresOrigin:
 
 NOTICE: Final = "Deprecated: its work is Windrow's. `windrow migrate` moved it."
 
-# Procrastinate's functions and tables depend on its jobs. What is said otherwise is a stranger's.
-_OWN: Final = re.compile(r"(function|constraint|trigger) procrastinate_")
-
 # Views are left out, among them those of the dialects; and where the dialect pgmq is installed its
 # tables hold no messages.
 _TABLES: Final = """
@@ -418,11 +402,6 @@ def _is_read_only(error: BaseException | None) -> bool:
 def _named(found: Sequence[str]) -> str:
     more = len(found) - _MOST_NAMED
     return ", ".join(found[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _strangers(error: asyncpg.DependentObjectsStillExistError) -> list[str]:
-    """What depends on a table and is not its program's own, as Postgres says it."""
-    return [line for line in (error.detail or str(error)).splitlines() if not _OWN.match(line)]
 
 
 def _quoted(name: str) -> str:

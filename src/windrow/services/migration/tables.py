@@ -3,11 +3,12 @@ crawl_jobs and processing_jobs. A row becomes the job that the dialect shows as 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
-from windrow.pipelines.knowledge.items import LEASE_SECONDS
+from windrow.errors import InvalidJob
+from windrow.pipelines.knowledge.items import ItemType, kind_of, read_payload
 from windrow.queue.copying import CopiedJob
 from windrow.queue.job import JobState, NewJob
 from windrow.services.migration.arriving import (
@@ -60,7 +61,6 @@ def from_unified_queue(row: Row, id: str, context: Context) -> CopiedJob | Left:
         tenant=as_text(row.get("tenant_id")),
         headers=headers,
         max_attempts=as_count(row.get("max_retries")) + 1,
-        lease=LEASE_SECONDS,
     )
     past = Past(
         state=state,
@@ -70,9 +70,26 @@ def from_unified_queue(row: Row, id: str, context: Context) -> CopiedJob | Left:
         attempts=retries,
         errors=as_errors(row.get("error_message")),
     )
-    if None in kind and state not in _OVER:
-        return spoilt(context, id, new.kind, row, "it has no item_type, or no op", past)
+    if state not in _OVER and (fault := _fault_of_item(row, kind)):
+        return spoilt(context, id, new.kind, row, fault, past)
     return _job(row, "payload_json", id, context, new, past)
+
+
+def _fault_of_item(row: Row, kind: tuple[str | None, str | None]) -> str | None:
+    """Why no worker can run this item: the fault that would be refused if it was enqueued."""
+    item_type, op = kind
+    if item_type is None or op is None:
+        return "it has no item_type, or no op"
+    if is_unreadable(row.get("payload_json")):
+        return "its payload_json is no JSON"
+    if as_text(row.get("collection")) is None:
+        return "it has no collection"
+    try:
+        kind_of(item_type, op)
+        read_payload(cast(ItemType, item_type), read_json(row.get("payload_json")))
+    except InvalidJob as error:
+        return str(error)
+    return None
 
 
 def from_crawl_jobs(row: Row, id: str, context: Context) -> CopiedJob | Left:
@@ -104,9 +121,9 @@ def from_processing_jobs(row: Row, id: str, context: Context) -> CopiedJob | Lef
     state = _state(row)
     if state in _OVER and not context.with_finished:
         return Left(DONE)
-    call = as_text(row.get("call_id"))
+    call, stage = as_text(row.get("call_id")), as_text(row.get("stage"))
     new = NewJob(
-        as_text(row.get("stage")) or "unknown",
+        stage or "unknown",
         read_json(row.get("payload")),
         queue="processing_jobs",
         tenant=as_text(row.get("org_id")),
@@ -121,6 +138,8 @@ def from_processing_jobs(row: Row, id: str, context: Context) -> CopiedJob | Lef
         attempts=as_count(row.get("attempts")),
         errors=as_errors(row.get("last_error")),
     )
+    if stage is None and state not in _OVER:
+        return spoilt(context, id, new.kind, row, "it has no stage", past)
     return _job(row, "payload", id, context, new, past)
 
 
