@@ -28,10 +28,9 @@ from windrow.pipelines.sweeping import Sweeper
 from windrow.queue.bullmq import beside, finishing
 from windrow.queue.bullmq.location import parse_url, tables_url
 from windrow.queue.bullmq.store import BullmqStore
-from windrow.queue.job import LIVE, Job, JobState
+from windrow.queue.job import Job, JobState
 from windrow.queue.lease import to_finish
 from windrow.redaction import redact_url
-from windrow.services.copying import copy_database as move_database
 from windrow.settings import Settings
 from windrow.testing import drain
 from windrow.web.site import ROUTES, create_site
@@ -174,22 +173,9 @@ async def test_a_job_that_has_ended_in_the_rows_leaves_its_follow_ups_when_it_is
     assert waiting == {"next", "work"}
 
 
-async def test_a_job_that_has_ended_in_the_rows_moves_as_what_it_is(
-    queue: Queue, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = await die_after_rows(queue, monkeypatch)
-    target = f"sqlite:///{tmp_path / 'there.db'}"
-    report = await move_database(url, target, wait=5)
-    assert report.is_over, report.reasons
-    async with Queue.open(target) as there:
-        ended = await there.get(job.id)
-        assert (ended.state, ended.result) == (JobState.COMPLETED, {"by": "the first"})
-        assert [one.kind for one in await there.list(state=JobState.READY)] == ["next"]
-
-
-@pytest.mark.parametrize("how", ["cancelled", "deleted", "moved"])
+@pytest.mark.parametrize("how", ["cancelled", "deleted"])
 async def test_a_run_that_sleeps_before_its_commit_finds_its_job_taken_away(
-    queue: Queue, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """It had its lock when it was looked at; whoever took the job away said so to the rows."""
     await queue.enqueue("work")
@@ -200,10 +186,8 @@ async def test_a_run_that_sleeps_before_its_commit_finds_its_job_taken_away(
     await lose_locks(store_of(queue), [job])
     if how == "cancelled":
         await queue.cancel(job.id)
-    elif how == "deleted":
-        await queue.delete(job.id)
     else:
-        await move_database(url, f"sqlite:///{tmp_path / 'there.db'}", wait=5)
+        await queue.delete(job.id)
 
     async def as_it_was(*_: Any) -> Any:
         return seen
@@ -432,33 +416,6 @@ async def test_a_status_row_follows_its_chain_and_a_sweep_brings_the_next(queue:
     assert await items(queue) == {1: "done", 2: "failed", 3: "done"}
     [following] = await queue.list(queue="sweeping", state=JobState.SCHEDULED)
     assert (following.payload, following.unique) == (first.payload, first.unique)
-
-
-async def test_sweeps_that_move_go_on_as_their_new_store_does_it(
-    queue: Queue, url: str, tmp_path: Path
-) -> None:
-    """By a schedule where there are some, else each brings the next: never both, and never none."""
-    chain = Chain("item", status=StatusRow("item", field="n", column="status", error="error"))
-    chain.stage("fetch", queue="items", status="fetching")(_nothing)
-    target = f"sqlite:///{tmp_path / 'there.db'}"
-    await Sweeper(chain, queue).schedule(every=60)
-    assert (await move_database(url, target, wait=5)).is_over
-    async with Queue.open(target) as there:
-        await there.store.change_rows(TABLE)
-        sweeper = Sweeper(chain, there)
-        await sweeper.schedule(every=60)
-        [moved] = await there.list(queue="sweeping")
-        await there.retry(moved.id)
-        await drain(there, [sweeper.handler])
-        assert await there.list(queue="sweeping", state=list(LIVE)) == []
-        await there.unschedule("item.sweep")
-        await there.enqueue("item.sweep", queue="sweeping", unique="item.sweep")
-    assert (await move_database(target, url, wait=5)).is_over
-    sweeper = Sweeper(chain, queue)
-    await sweeper.schedule(every=60)  # the one that came has the key
-    await drain(queue, [sweeper.handler])
-    [following] = await queue.list(queue="sweeping", state=JobState.SCHEDULED)
-    assert following.payload == {"every": 60}
 
 
 async def _nothing(job: Job, payload: Any) -> Any:

@@ -133,8 +133,7 @@ class CopiedSchedule(msgspec.Struct, frozen=True, kw_only=True, tag="schedule"):
 Item = CopiedJob | CopiedGroup | CopiedKeys | CopiedSchedule
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRow:
+class QueueRow(msgspec.Struct, frozen=True):
     """What is set for a queue."""
 
     name: str
@@ -146,8 +145,7 @@ class QueueRow:
     cancelled_seconds: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(msgspec.Struct, frozen=True):
     id: str
     target: str
     items: tuple[Item, ...]
@@ -233,10 +231,6 @@ class CopyStore(Store, Protocol):
         ...
 
     async def has_received(self, number: str) -> bool: ...
-
-    def refusal_of(self, job: CopiedJob) -> str | None:
-        """Why this store has no place for a job, whatever else is in it; None: it has."""
-        ...
 
     async def add_queues(self, rows: Sequence[QueueRow]) -> None:
         """Settings of queues for which nothing was set before."""

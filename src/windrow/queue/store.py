@@ -161,8 +161,9 @@ class Capabilities:
         default=True,
     )
     dialects: bool = _means("other schemas over the same jobs", default=True)
-    imports: bool = _means(
-        "`windrow migrate`: work that other queues hold is taken in, once", default=True
+    transfers: bool = _means(
+        "`windrow db copy` and `windrow migrate`: jobs come from and go to other databases",
+        default=True,
     )
     foreign_ids: bool = _means(
         "jobs that others made, with ids of their own: queue and id, `images:17`", default=False

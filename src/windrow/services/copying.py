@@ -8,15 +8,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
-from urllib.parse import parse_qsl
-
-import msgspec
 
 from windrow.errors import ConfigError
 from windrow.queue.admitting import add_checksums
-from windrow.queue.bullmq.location import PREFIX
-from windrow.queue.copying import CopyStore, Parcel, QueueRow, Receipt, new_number, pack_job
-from windrow.queue.job import Job, JobState
+from windrow.queue.copying import CopyStore, Parcel, QueueRow, Receipt, new_number
+from windrow.queue.job import JobState
+from windrow.queue.opening import open_store
 from windrow.queue.records import JobFilter, Retention
 from windrow.redaction import redact_url
 
@@ -44,7 +41,6 @@ class CopyReport:
     schedules: int = 0
     queues: int = 0
     limits: int = 0
-    limits_left: int = 0  # the target has none
     parcels: int = 0
     resumed: int = 0  # parcels that an earlier copy had left in the outbox
     checked: int = 0  # jobs read back in the target and found to be the same
@@ -78,9 +74,12 @@ async def copy_database(
     try:
         target = cast(CopyStore, await open_store(target_url))
         try:
+            await require_transfers(source)
+            await require_transfers(target)
             await source.check_schema()
             if not is_dry_run:
                 await target.migrate()
+            if not is_dry_run or await target.schema_version():
                 await target.check_schema()
             report = CopyReport(redact_url(source_url), redact_url(target_url), is_dry_run)
             await Copy(source, target, report, settle).run(wait, is_draining)
@@ -89,6 +88,12 @@ async def copy_database(
             await target.close()
     finally:
         await source.close()
+
+
+async def require_transfers(store: CopyStore) -> None:
+    """Raises Unsupported, which says why, for a store whose jobs are not copied."""
+    if not store.capabilities.transfers:
+        await store.list_parcels()
 
 
 class Copy:
@@ -245,9 +250,6 @@ class Copy:
         for limit in await self._source.list_limits():
             if limit.key in there or not _is_set(limit):
                 continue
-            if not self._target.capabilities.limits:
-                self._report.limits_left += 1
-                continue
             await self._target.set_limit(limit)
             if limit.parked_until is not None:
                 await self._target.park_key(limit.key, until=limit.parked_until)
@@ -267,30 +269,8 @@ class Copy:
         running = report.moved.pop(JobState.ACTIVE.value, 0)
         if running:
             report.reasons["active"] = f"{running} jobs run now: they would be waited for"
-        await self._foresee_refusals()
-        schedules = len(await self._source.list_schedules())
-        if self._target.capabilities.schedules:
-            report.schedules = schedules
-        elif schedules:
-            report.reasons["schedules"] = f"{schedules} would stay: there are none there"
+        report.schedules = len(await self._source.list_schedules())
         report.resumed = len(await self._source.list_parcels())
-
-    async def _foresee_refusals(self) -> None:
-        """Of a target that does not take everything: which jobs would stay, by reason."""
-        able = self._target.capabilities
-        if able.groups and able.limits and able.edits:
-            return
-        reasons: Counter[str] = Counter()
-        page = await self._source.list_jobs(JobFilter(), limit=PARCEL_JOBS)
-        while page:
-            for job in page:
-                reason = None if job.state is JobState.ACTIVE else _refusal(self._target, job)
-                if reason is not None:
-                    reasons[reason] += 1
-                    self._report.moved[job.state.value] -= 1
-            page = await self._source.list_jobs(JobFilter(), after=page[-1].id, limit=PARCEL_JOBS)
-        for number, (reason, count) in enumerate(reasons.most_common(), 1):
-            self._report.reasons[f"refused {number}"] = f"{count} jobs would stay: {reason}"
 
     async def _sum_up(self) -> None:
         report = self._report
@@ -311,16 +291,8 @@ class Copy:
 
 
 def address_of(url: str) -> str:
-    """What tells one database from another: without options, but for the prefix of its keys."""
-    address, _, query = url.partition("?")
-    prefix = dict(parse_qsl(query)).get("prefix", PREFIX)
-    return address if prefix == PREFIX else f"{address}?prefix={prefix}"
-
-
-def _refusal(target: CopyStore, job: Job) -> str | None:
-    packed = pack_job(job, (), job.seq, None)
-    is_follower = job.state is JobState.HELD and not job.limits
-    return target.refusal_of(msgspec.structs.replace(packed, is_follower=is_follower))
+    """What tells one database from another: the URL without its options."""
+    return url.partition("?")[0]
 
 
 def _why(job: Any) -> str:

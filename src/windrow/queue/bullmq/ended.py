@@ -1,5 +1,5 @@
-"""Jobs that have ended and that BullMQ has no state for: cancelled ones, and those that came from
-another database with their ends. Each is kept whole, as JSON, in a hash by queue and state."""
+"""Jobs that have ended and that BullMQ has no state for: cancelled ones. Each is stored whole, as
+JSON, in a hash by queue and state."""
 
 from __future__ import annotations
 

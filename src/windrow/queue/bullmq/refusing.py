@@ -8,7 +8,9 @@ from typing import Any, Final, NoReturn
 from windrow.errors import Unsupported
 from windrow.queue.bullmq.beside import Beside
 from windrow.queue.calls import CallStore
+from windrow.queue.copying import CopyStore
 from windrow.queue.far_runs import FarRunStore
+from windrow.queue.importing import ImportStore
 from windrow.queue.store import (
     ApiKeyStore,
     CredentialStore,
@@ -84,10 +86,10 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         f"dialects are SQL over Windrow's tables: {_ELSEWHERE}",
         ("install_dialect", "remove_dialect"),
     ),
-    "imports": (
+    "transfers": (
         (
-            "work of other queues is not taken into BullMQ directly: use sqlite:///… or "
-            "postgresql://… for `windrow migrate`, and then `windrow db copy --to` this one"
+            "jobs are not copied or migrated to or from BullMQ: enqueue new work in the other "
+            f"store and let the old queue run empty, or {_ELSEWHERE} on both sides"
         ),
         (
             *("import_arrivals", "find_imported", "list_imported", "remove_imported"),

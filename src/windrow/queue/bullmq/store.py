@@ -9,7 +9,7 @@ and what ingestion keeps is there: see `beside.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, Final, NoReturn, cast
@@ -20,14 +20,12 @@ from windrow.queue.bells import Bell, end_of, work_in
 from windrow.queue.bullmq import (
     changing,
     claiming,
-    copying,
     finishing,
     inserting,
     leasing,
     looking,
     upkeep,
 )
-from windrow.queue.bullmq.admitting import refusal_of
 from windrow.queue.bullmq.beside import Beside
 from windrow.queue.bullmq.claiming import Leases
 from windrow.queue.bullmq.connection import Links
@@ -35,7 +33,6 @@ from windrow.queue.bullmq.finishing import FindEnd
 from windrow.queue.bullmq.location import parse_url
 from windrow.queue.bullmq.refusing import Refusing, refuse
 from windrow.queue.bullmq.waking import Ears
-from windrow.queue.copying import CopiedJob, Parcel, QueueRow, Receipt
 from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.records import (
@@ -118,12 +115,13 @@ class BullmqStore(Refusing):
             self._beside = Beside(links, beside)
 
     @classmethod
-    async def open(cls, url: str) -> Store:
+    async def open(cls, url: str, *, open_rows: Callable[[str], Awaitable[Store]]) -> Store:
+        """`open_rows` opens the SQL database of `?rows=`, if the URL names one."""
         location = parse_url(url)
         links = Links(location)
         try:
             await links.check()
-            beside = None if location.rows_url is None else await open_store(location.rows_url)
+            beside = None if location.rows_url is None else await open_rows(location.rows_url)
         except BaseException:
             await links.close()
             raise
@@ -176,7 +174,7 @@ class BullmqStore(Refusing):
             self._leases.let_go(finish.token)
         self._ears.belfry.ring(done.ready_queues, done.ended)
         claimed = await self.claim_jobs(claim) if claim is not None else []
-        return Finished(done.lost, tuple(claimed), done.then)
+        return Finished(done.lost, tuple(claimed), done.then, done.conflicting)
 
     async def _ends_of(
         self, finishes: Sequence[Finish], tx: JobTransaction | None
@@ -295,7 +293,7 @@ class BullmqStore(Refusing):
             await self._beside.prune()
         return await upkeep.prune_jobs(self._links, limit, archive)
 
-    async def measure_disk(self, *, exact: bool = False) -> DiskUsage:
+    async def measure_disk(self) -> DiskUsage:
         return await upkeep.measure_disk(self._links)
 
     # Sleeping
@@ -341,48 +339,16 @@ class BullmqStore(Refusing):
     async def migrate(self) -> list[str]:
         return [] if self._beside is None else await self._beside.store.migrate()
 
-    # Moving to another database and back
-
-    async def take_jobs(self, target: str, limit: int) -> str | None:
-        return await copying.take_jobs(self._links, target, limit, self._find_end)
-
-    async def take_groups(
-        self, target: str, limit: int, after: str | None, settle: float
-    ) -> tuple[list[str], str | None]:
-        return [], None
-
-    async def list_remaining(self, limit: int) -> list[str]:
-        return []
-
-    async def list_parcels(self) -> dict[str, str]:
-        return await copying.list_parcels(self._links)
-
-    async def read_parcel(self, number: str) -> Parcel | None:
-        return await copying.read_parcel(self._links, number)
-
-    async def receive_parcel(self, parcel: Parcel) -> Receipt:
-        receipt = await copying.receive_parcel(self._links, parcel)
-        self._ears.belfry.ring_workers()
-        return receipt
-
-    async def drop_parcel(self, number: str, kept: Collection[str]) -> None:
-        await copying.drop_parcel(self._links, number, kept)
-
-    async def take_back(self, number: str) -> Receipt:
-        return await copying.take_back(self._links, number)
-
-    async def has_received(self, number: str) -> bool:
-        return await copying.has_received(self._links, number)
-
-    def refusal_of(self, job: CopiedJob) -> str | None:
-        return refusal_of(job)
-
-    async def add_queues(self, rows: Sequence[QueueRow]) -> None:
-        await copying.add_queues(self._links, rows)
-
     # There is nothing of these here, so there is nothing to list, or to look after
 
-    async def promote_jobs(self, keys: Sequence[str] | None = None, limit: int = 1000) -> int:
+    async def promote_jobs(
+        self,
+        keys: Sequence[str] | None = None,
+        limit: int = 1000,
+        *,
+        claim: Claim | None = None,
+        rounds: int = 1,
+    ) -> int:
         return 0
 
     async def expire_jobs(self, limit: int = 1000) -> list[Change]:

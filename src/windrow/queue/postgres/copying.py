@@ -114,9 +114,6 @@ class Copying(Verbs):
     async def has_received(self, number: str) -> bool:
         return bool(await self._run("find_receipt", parcel=number))
 
-    def refusal_of(self, job: CopiedJob) -> str | None:
-        return None  # there is a place for all of them
-
     async def add_queues(self, rows: Sequence[QueueRow]) -> None:
         await self._run("add_queues", rows=as_json([msgspec.structs.asdict(row) for row in rows]))
 

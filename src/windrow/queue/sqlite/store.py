@@ -558,9 +558,6 @@ class SqliteStore(FarRunVerbs):
     async def has_received(self, number: str) -> bool:
         return await self._read(lambda work: receiving.has_received(work, number))
 
-    def refusal_of(self, job: CopiedJob) -> str | None:
-        return None  # there is a place for all of them
-
     async def add_queues(self, rows: Sequence[QueueRow]) -> None:
         await self._write(lambda work: receiving.add_queues(work, rows))
 
