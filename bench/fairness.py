@@ -1,8 +1,7 @@
 """`python -m bench.fairness`: how long ten jobs of one key wait behind very many of another.
 
 What is told is the order of completion, which does not depend on how fast the machine is: after how
-many ends in all the last of the ten was done, and which share of the turns keys of other weights
-got. The ten are enqueued last.
+many ends in all the last of the ten was done. The ten are enqueued last.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import argparse
 import asyncio
 import json
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -27,7 +25,6 @@ FEW = 10
 EMPTY = msgspec.Raw(b"null")
 BATCH = 5000
 AT_ONCE = 10  # jobs claimed together
-TURNS = 1000  # looked at for the shares of weights
 
 
 async def main() -> None:
@@ -53,17 +50,14 @@ async def measure(url: str, jobs: int) -> dict[str, object]:
         await fill(store, "many", jobs)
         return {
             "last of the few is done after": await last_of_few(store),
-            "of a key of weight 3": await last_of_few(store, weight=3),
             "one at a time, of both": await last_of_few(store, at_once=1),
-            "share of turns, weights 1, 2 and 5": await shares(store),
         }
     finally:
         await store.close()
 
 
-async def last_of_few(store: Store, weight: float = 1.0, at_once: int = AT_ONCE) -> int:
-    key = f"few-{weight:g}-{at_once}"
-    await store.set_limit(LimitRow(key, weight=weight))
+async def last_of_few(store: Store, at_once: int = AT_ONCE) -> int:
+    key = f"few-{at_once}"
     if at_once == 1:
         await store.set_limit(LimitRow("many", active=1))
         await store.set_limit(LimitRow(key, active=1))
@@ -78,18 +72,6 @@ async def last_of_few(store: Store, weight: float = 1.0, at_once: int = AT_ONCE)
                 break
     await store.remove_limit("many")
     return ends
-
-
-async def shares(store: Store) -> dict[str, float]:
-    weights = {"light": 1.0, "middle": 2.0, "heavy": 5.0}
-    await store.set_limit(LimitRow("many", active=0))  # out of the way
-    for key, weight in weights.items():
-        await store.set_limit(LimitRow(key, weight=weight))
-        await fill(store, key, TURNS)
-    turns: Counter[str] = Counter()
-    while turns.total() < TURNS:
-        turns.update(job.limits[0] for job in await run_some(store, AT_ONCE))
-    return {key: round(turns[key] / turns.total(), 3) for key in weights}
 
 
 async def fill(store: Store, key: str, count: int) -> None:

@@ -92,7 +92,6 @@ ONLY: dict[str, dict[str, str]] = {
         ),
         "list_event_leaves": "events lie in leaves by their time there: SQLite has one table",
         "find_unused_blobs": "written before it is known whether the run may end there",
-        "measure_content": "free room is not told there: SQLite counts its free pages",
         "count_own_jobs": "tenants do not see the tally there: SQLite knows no tenants",
         "reserve_seqs": "COPY tells nothing back, so places are taken first",
         **dict.fromkeys(

@@ -51,9 +51,6 @@ class Settings:
     archive_dir: str = _setting(
         "", "A folder that finished jobs are written to before they are removed; empty: none"
     )
-    max_disk_bytes: int = _setting(
-        0, "What the database may use before the oldest finished jobs go; 0: any amount"
-    )
     max_page_bytes: int = _setting(
         1024 * 1024 * 1024, "What pages of earlier scrapes may take before the oldest of them go"
     )

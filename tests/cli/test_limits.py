@@ -22,7 +22,7 @@ def read(windrow: Windrow, *words: str) -> Any:
 @pytest.fixture(autouse=True)
 def jobs(store_url: str) -> None:
     with Queue.sync(store_url) as queue:
-        queue.set_limit("api", active=1, per_second=2.5, burst=10, weight=3)
+        queue.set_limit("api", active=1, per_second=2.5, burst=10)
         for _ in range(3):
             queue.enqueue("fetch", limits=["api"])
         queue.enqueue("fetch", limits=["free"])
@@ -32,7 +32,7 @@ def test_limits_are_listed_in_a_table_that_fits(windrow: Windrow) -> None:
     printed = windrow("limits", "list", columns=80)
     assert printed.returncode == 0, printed.stderr
     header, *lines = printed.stdout.splitlines()
-    assert header.split() == "key active per second burst weight in use held parked".split()  # noqa: SIM905
+    assert header.split() == "key active per second burst in use ready held parked".split()  # noqa: SIM905
     assert [line.split() for line in lines] == [
         ["api", "1", "2.5", "10", "3", "1", "2", "-"],
         ["free", "-", "-", "-", "1", "1", "0", "-"],
@@ -47,8 +47,8 @@ def test_limits_as_json(windrow: Windrow) -> None:
         "active": 1,
         "per_second": 2.5,
         "burst": 10,
-        "weight": 3.0,
-        "in_use": 1,
+        "in_use": 0,
+        "ready": 1,
         "held": 2,
         "parked_until": None,
     }
@@ -59,7 +59,7 @@ def test_limit_that_is_set_lets_jobs_go_and_replaces_what_was_set(windrow: Windr
     printed = windrow("limits", "set", "api", "--active", "2")
     assert printed.stdout == "api: 2 active\n"
     [api, _] = read(windrow, "limits", "list")
-    assert (api["per_second"], api["weight"], api["in_use"], api["held"]) == (None, 1.0, 2, 1)
+    assert (api["per_second"], api["ready"], api["held"]) == (None, 2, 1)
 
 
 def test_limit_that_cannot_be_is_explained(windrow: Windrow) -> None:

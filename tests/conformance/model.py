@@ -518,7 +518,7 @@ class Model:
     def set_limit(self, row: LimitRow) -> None:
         limit = self.limits.setdefault(row.key, Limit(row.key))
         limit.active, limit.per_second = row.active, row.per_second
-        limit.burst, limit.weight = row.burst, row.weight
+        limit.burst = row.burst
         surplus = self._evaluate(row.key).surplus()
         ready = [job for job in self.live() if job.state == S.READY and row.key in job.limits]
         for job in sorted(ready, key=lambda job: job.order, reverse=True)[:surplus]:

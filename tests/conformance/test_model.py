@@ -326,7 +326,6 @@ class StoreMachine(RuleBasedStateMachine):
         active=st.sampled_from([None, 0, 1, 2]),
         per_second=st.sampled_from([None, 0.5, 2.0]),
         burst=st.sampled_from([None, 1, 3]),
-        weight=st.sampled_from([1.0, 3.0]),
     )
     def set_limit(
         self,
@@ -334,9 +333,8 @@ class StoreMachine(RuleBasedStateMachine):
         active: int | None,
         per_second: float | None,
         burst: int | None,
-        weight: float,
     ) -> None:
-        limit = LimitRow(key, active, per_second, burst if per_second else None, weight)
+        limit = LimitRow(key, active, per_second, burst if per_second else None)
         self.model.set_limit(limit)
         self.run(self.store.set_limit(limit))
 

@@ -31,8 +31,7 @@ USES: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "events": lambda store: store.read_events(None, EventFilter(), span=10, limit=10),
     "documents": lambda store: store.put_sources([SourceNote(tenant=None, id="s")]),
     "dialects": lambda store: store.install_dialect("unified_queue"),
-    "imports": lambda store: cast(ImportStore, store).import_arrivals("elsewhere", []),
-    "evicts": lambda store: store.evict_jobs(1),
+    "transfers": lambda store: cast(ImportStore, store).import_arrivals("elsewhere", []),
     "transactional_insert": lambda store: store.insert_jobs([row()], tx=object()),
 }
 NO_VERB = {

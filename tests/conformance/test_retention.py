@@ -581,54 +581,14 @@ async def test_nothing_is_removed_when_the_archive_cannot_be_written(
 # Room
 
 
-@pytest.mark.requires("evicts")
+@pytest.mark.requires("dialects")
 async def test_disk_usage_grows_with_what_is_stored(store: Store) -> None:
-    before = await store.measure_disk(exact=True)
+    before = await store.measure_disk()
     job = await add_and_claim(store, payload="p" * 300_000)
     await complete(store, job, BIG)
-    after = await store.measure_disk(exact=True)
+    after = await store.measure_disk()
 
     assert after.used > before.used
     assert after.blobs > before.blobs
     assert after.payloads > before.payloads
     assert after.total >= after.used
-
-
-async def test_oldest_finished_jobs_are_evicted_first(store: Store, clock: FakeClock) -> None:
-    finished = []
-    for _ in range(6):
-        finished.append(await add_completed(store, payload="z" * 50_000))
-        clock.advance(1)
-    live = await add(store, payload="z" * 50_000)
-    evicted = await store.evict_jobs(1)
-
-    assert (evicted.jobs, evicted.bytes > 0) == (1, True)
-    assert not await exists(store, finished[0])
-    assert len(await store.get_jobs([*finished[1:], live])) == 6
-    assert (await store.evict_jobs(10**12)).jobs == 5
-    assert (await store.evict_jobs(10**12)).jobs == 0
-    assert await exists(store, live)
-
-
-@pytest.mark.requires("groups")
-async def test_members_of_a_group_that_has_not_ended_are_not_evicted(store: Store) -> None:
-    group = await make_group(store)
-    first = await add_completed(store, group=(await make_group(store)).id)
-    await add_many(store, 2, group=group.id)
-    await complete(store, await claim_one(store))
-
-    assert (await store.evict_jobs(10**12)).jobs == 1
-    assert not await exists(store, first)
-    assert (await get_group(store, group.id)).counts == {
-        JobState.READY: 1,
-        JobState.COMPLETED: 1,
-    }
-
-
-@pytest.mark.requires("evicts")
-async def test_evicted_jobs_are_archived(store: Store) -> None:
-    job_id = await add_completed(store)
-    seen: list[str] = []
-    await store.evict_jobs(1, archive=lambda jobs: seen.extend(job.id for job in jobs))
-
-    assert seen == [job_id]

@@ -181,7 +181,7 @@ async def test_steps_are_deleted_with_their_job(store: Store, run_sql: RunSql) -
     assert rows(run_sql) == []
 
 
-async def test_steps_are_pruned_and_evicted_with_their_job(
+async def test_steps_are_pruned_with_their_job(
     store: Store, clock: FakeClock, run_sql: RunSql
 ) -> None:
     """N5: no row is left behind."""
@@ -193,16 +193,6 @@ async def test_steps_are_pruned_and_evicted_with_their_job(
     while not (await store.prune_jobs()).is_done:
         pass
     assert len(rows(run_sql)) == 1
-    evicted = await store.evict_jobs(1)
-    assert (evicted.jobs, rows(run_sql)) == (1, [])
-
-
-@pytest.mark.requires("evicts")
-async def test_what_steps_take_counts_when_room_is_made(store: Store) -> None:
-    job = await add_and_claim(store)
-    await save(store, job, "big", '"' + "".join(str(n) for n in range(50_000)) + '"')
-    await complete(store, job)
-    assert (await store.evict_jobs(1)).bytes > 50_000
 
 
 async def test_large_results_of_steps_are_kept(store: Store) -> None:

@@ -56,11 +56,11 @@ async def test_claim_that_finds_too_little_lets_held_jobs_go(
 
 
 async def test_limits_are_listed_and_removed(queue: Queue) -> None:
-    await queue.set_limit("api", active=0, weight=2)
+    await queue.set_limit("api", active=0)
     await queue.enqueue("fetch", limits=["api"])
-    assert await queue.limits() == [LimitInfo("api", active=0, weight=2.0, held=1)]
+    assert await queue.limits() == [LimitInfo("api", active=0, held=1)]
     assert await queue.remove_limit("api") is True
-    assert await queue.limits() == [LimitInfo("api", in_use=1)]
+    assert await queue.limits() == [LimitInfo("api", ready=1, ready_queues=("default",))]
 
 
 async def test_key_is_parked_and_freed(queue: Queue, clock: FakeClock) -> None:
@@ -109,8 +109,7 @@ async def test_bad_limits_of_a_job_are_refused(queue: Queue, options, message: s
         ({"per_second": float("nan")}, "per_second must be a number from"),
         ({"burst": 5}, "burst needs per_second"),
         ({"per_second": 5, "burst": 0}, "burst must be an integer from 1"),
-        ({"weight": 0}, "weight must be a number from"),
-        ({"weight": True}, "weight must be a number from"),
+        ({"per_second": True}, "per_second must be a number from"),
     ],
 )
 async def test_bad_limits_of_a_key_are_refused(queue: Queue, options, message: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 from datetime import timedelta
 from pathlib import Path
@@ -153,41 +152,6 @@ async def test_archive_that_cannot_be_written_keeps_the_jobs_and_lets_claims_go_
     with pytest.raises(ArchiveFailed):
         await queue.prune()
     assert (await queue.prune(archive=tmp_path / "folder")).jobs == 1
-
-
-async def test_disk_budget_removes_the_oldest_finished_jobs_and_says_so(
-    queue: Queue, clock: FakeClock, store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    done = []
-    for n in range(40):
-        # Random enough not to be compressed to nothing.
-        text = "".join(chr(33 + (i * i * (n + 7)) % 90) for i in range(30_000))
-        done.append((await run_one(queue, payload=text)).id)
-        clock.advance(1)
-    waiting = await queue.enqueue("work", "x" * 100_000)
-    usage = await store.measure_disk(exact=True)
-    budget = usage.used * 3 // 4
-    with caplog.at_level(logging.WARNING):
-        pruned = await queue.prune(max_disk_bytes=budget)
-    left = await queue.get_many(done)
-
-    assert 0 < pruned.jobs < 40
-    assert set(left) == set(done[pruned.jobs :])
-    assert "oldest finished jobs" in caplog.text
-    assert (await store.measure_disk(exact=True)).used <= budget
-    assert (await queue.get(waiting.id)).state == JobState.READY
-    assert (await queue.prune(max_disk_bytes=budget)).jobs == 0
-
-
-async def test_budget_too_small_for_what_is_live_says_so(
-    queue: Queue, store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    await run_one(queue)
-    job = await queue.enqueue("work", "x" * 100_000)
-    assert (await queue.prune(max_disk_bytes=1)).jobs == 1
-
-    assert "stays" in caplog.text
-    assert await queue.get_many([job.id])
 
 
 async def test_disk_usage_is_told(queue: Queue) -> None:

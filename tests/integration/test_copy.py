@@ -216,7 +216,7 @@ async def test_settings_limits_and_schedules_move(both: tuple[Store, Store]) -> 
     await source.set_queue("slow", 10, "reject")
     await source.set_retention("slow", {"failed": 60})
     await add_many(source, 2, queue="busy")
-    await source.set_limit(LimitRow("host:x", active=3, weight=2.0))
+    await source.set_limit(LimitRow("host:x", active=3, per_second=2.0))
     schedule = await source.put_schedule(
         ScheduleRow(name="nightly", job=row("tick", headers={"a": 1}), cron="0 3 * * *")
     )
@@ -229,7 +229,7 @@ async def test_settings_limits_and_schedules_move(both: tuple[Store, Store]) -> 
     assert not found["busy"].is_paused
     assert (await target.list_retention())["slow"].failed == 60
     [limit] = [limit for limit in await target.list_limits() if limit.key == "host:x"]
-    assert (limit.active, limit.weight) == (3, 2.0)
+    assert (limit.active, limit.per_second) == (3, 2.0)
     assert [(s.name, s.next_at) for s in await target.list_schedules()] == [
         ("nightly", schedule.next_at)
     ]

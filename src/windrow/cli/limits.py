@@ -32,14 +32,22 @@ def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
         print_json([limit_fields(info) for info in found])
         return
     print_table(
-        ["key", "active#", "per second#", "burst#", "weight#", "in use#", "held#", "parked#"],
+        [
+            "key",
+            "active#",
+            "per second#",
+            "burst#",
+            "in use#",
+            "ready#",
+            "held#",
+            "parked#",
+        ],
         [
             (
                 info.key,
                 info.active,
                 None if info.per_second is None else f"{info.per_second:g}",
                 info.burst,
-                f"{info.weight:g}",
                 info.in_use,
                 info.held,
                 age(info.parked_until),
@@ -55,12 +63,11 @@ def set_(
     active: Annotated[int | None, typer.Option(help="So many jobs at once.")] = None,
     per_second: Annotated[float | None, typer.Option(help="So many starts a second.")] = None,
     burst: Annotated[int | None, typer.Option(help="So many starts at once.")] = None,
-    weight: Annotated[float | None, typer.Option(help="Its share of turns. Default: 1.")] = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say what a key allows, at once; what is left out is not limited."""
-    allowed = given_options(active=active, per_second=per_second, burst=burst, weight=weight)
+    allowed = given_options(active=active, per_second=per_second, burst=burst)
     info = ask(set_limit, database, key, **allowed)
     if as_json:
         print_json(limit_fields(info))
@@ -110,8 +117,6 @@ def in_words(info: LimitInfo) -> str:
         parts.append(f"{info.per_second:g} per second")
     if info.burst is not None:
         parts.append(f"burst {info.burst}")
-    if info.weight != 1:
-        parts.append(f"weight {info.weight:g}")
     return ", ".join(parts) or "not limited"
 
 

@@ -332,7 +332,7 @@ def check_max_hold(job: NewJob, limit_keys: tuple[str, ...]) -> int | None:
     return math.ceil(seconds)
 
 
-def check_limit(key: Any, active: Any, per_second: Any, burst: Any, weight: Any) -> LimitRow:
+def check_limit(key: Any, active: Any, per_second: Any, burst: Any) -> LimitRow:
     """A limit as people set it."""
     if burst is not None and per_second is None:
         raise InvalidJob("burst needs per_second")
@@ -341,7 +341,6 @@ def check_limit(key: Any, active: Any, per_second: Any, burst: Any, weight: Any)
         active=None if active is None else check_integer(active, "active", 0),
         per_second=None if per_second is None else _check_positive(per_second, "per_second"),
         burst=None if burst is None else check_integer(burst, "burst", 1),
-        weight=_check_positive(weight, "weight"),
     )
 
 

@@ -23,15 +23,12 @@ class Limiting:
         active: int | None = None,
         per_second: float | None = None,
         burst: int | None = None,
-        weight: float = 1,
     ) -> None:
         """Allow jobs with this key `active` at once, and so many starts `per_second` with a
         `burst` (one second's worth if not given). What is not given is not limited. Takes effect
         at once: ready jobs over the limit are held again, running ones go on.
-
-        `weight` is the key's share when keys compete: 3 gets three turns for each of a 1.
         """
-        row = check_limit(key, active, per_second, burst, weight)
+        row = check_limit(key, active, per_second, burst)
         await self.store.set_limit(row)
         await make_room(self.store, [[row.key]])
 

@@ -1,9 +1,9 @@
 """Which held jobs may run next: room under limits, and turns between keys. No database here.
 
 Every job counts under all of its keys, and takes its turn by the first, its fairness key. Turns go
-by stride scheduling: the key with the lowest `turn` is next, and each job moves its key on by
-1 / weight. A key that had nothing to ask for, or no room, cannot save its turns up: it is never
-more than one stride behind the others.
+round robin: the key with the lowest `turn` is next, and each job moves its key on by one. A key
+that had nothing to ask for, or no room, cannot save its turns up: it is never more than one behind
+the others.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from windrow.errors import StoreError
 
 logger = logging.getLogger(__name__)
 
-# Ready jobs of a key that nothing else limits, for each unit of its weight. So many of a key's
-# jobs can be in the line before those of another key that comes later.
+# Ready jobs of a key that nothing else limits. So many of a key's jobs can be in the line before
+# those of another key that comes later.
 WINDOW: Final = 25
 # Keys looked at by one promotion of all, and jobs of one key looked at beyond those there is room
 # for, in case the first ones lack room under another key.
@@ -39,7 +39,6 @@ class Limit:
     active: int | None = None
     per_second: float | None = None
     burst: int | None = None
-    weight: float = 1.0
     tokens: float | None = None  # None: never counted, so the bucket is full
     refilled_at: datetime | None = None
     parked_until: datetime | None = None
@@ -59,7 +58,7 @@ class Limit:
     @property
     def is_set(self) -> bool:
         """Whether somebody said what this key allows."""
-        return self.active is not None or self.per_second is not None or self.weight != 1
+        return self.active is not None or self.per_second is not None
 
     def refill(self, now: datetime) -> None:
         """Add the tokens of the time since the last refill.
@@ -99,9 +98,15 @@ class Limit:
     def first_room(self, now: datetime) -> int:
         """How many jobs more may have this key as their first."""
         room = self.room(now)
-        if room == math.inf:
-            return max(0, max(1, round(WINDOW * self.weight)) - self.ready)
-        return int(room)
+        return self._window() if room == math.inf else int(room)
+
+    def _window(self) -> int:
+        return max(0, WINDOW - self.ready)
+
+    def has_place(self, *, is_first: bool) -> bool:
+        """Whether a job that had a place can keep it. Nobody else wants that of a parked key."""
+        free = self._free()
+        return free >= 1 and (free != math.inf or not is_first or self._window() >= 1)
 
     def surplus(self) -> int:
         """How many ready jobs are over the limit, and must be held again."""
@@ -177,20 +182,15 @@ def choose_jobs(
         lane.room -= 1
         for carried in job.keys:
             rooms[carried] -= 1
-            limit = limits[carried]
-            if limit.tokens is not None:
-                limit.tokens = max(0.0, limit.tokens - 1)
-        lane.limit.turn += 1 / lane.limit.weight
+            limits[carried].take()
+        lane.limit.turn += 1
         heapq.heappush(turns, (lane.limit.turn, key))
     return chosen
 
 
 def _catch_up(limits: Sequence[Limit]) -> None:
-    """Bring keys that stayed behind up to one stride behind the foremost."""
-    if not limits:
-        return
-    longest = max(1 / limit.weight for limit in limits)
-    least = max(limit.turn for limit in limits) - longest
+    """Bring keys that stayed behind up to one turn behind the foremost."""
+    least = max((limit.turn for limit in limits), default=0.0) - 1
     for limit in limits:
         limit.turn = max(limit.turn, least)
 

@@ -13,8 +13,7 @@ KEY_BYTES: Final = 16
 ROW_BYTES: Final = 300  # about what a row takes besides its address and body
 
 
-@dataclass(frozen=True, slots=True)
-class PageRow:
+class PageRow(msgspec.Struct, frozen=True):
     """One version of a page. `variant` tells apart what was made of the same address."""
 
     tenant: str | None

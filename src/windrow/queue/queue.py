@@ -96,7 +96,6 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         max_payload: int = checks.MAX_PAYLOAD,
         max_result: int = checks.MAX_RESULT,
         archive_dir: str | os.PathLike[str] | None = None,
-        max_disk_bytes: int | None = None,
         max_page_bytes: int = PAGE_BYTES,
         event_retention: float | timedelta = EVENT_SECONDS,
         clock: Clock | None = None,
@@ -108,7 +107,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         """Open a queue: `async with Queue.open(url) as queue`, or `await` it and close it yourself.
 
         A SQLite database is made and upgraded by itself; on Postgres that is `windrow db migrate`,
-        or `migrate=True`. `archive_dir` and `max_disk_bytes` are those of `prune`. Events are kept
+        or `migrate=True`. `archive_dir` is that of `prune`. Events are kept
         for `event_retention`, a day, by this queue's upkeep; at most a week. Of earlier web pages
         the oldest go when all take more than `max_page_bytes`.
         `direct_url` is the same Postgres past a pooler, for LISTEN. `notifier` says who wakes those
@@ -118,9 +117,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         """
         around = _tracing(tracing) if tracing else nullcontext
         limits = SizeLimits(max_payload, max_result)
-        upkeep = Upkeep(
-            archive_dir, max_disk_bytes, check_event_retention(event_retention), max_page_bytes
-        )
+        upkeep = Upkeep(archive_dir, check_event_retention(event_retention), max_page_bytes)
 
         async def opened() -> Queue:
             store = await open_store(url, clock=clock, direct_url=direct_url, notifier=notifier)

@@ -257,13 +257,12 @@ class ReadyKind(msgspec.Struct, frozen=True):
 
 class LimitRow(msgspec.Struct, frozen=True):
     """What a key allows: so many `active` at once, so many starts `per_second` with a `burst`.
-    Keys compete by `weight`. None: no such limit."""
+    None: no such limit."""
 
     key: str
     active: int | None = None
     per_second: float | None = None
     burst: int | None = None
-    weight: float = 1.0
 
 
 class LimitInfo(LimitRow, frozen=True):
@@ -434,7 +433,6 @@ class Pruned(msgspec.Struct, frozen=True):
 
     jobs: int = 0
     groups: int = 0
-    bytes: int = 0  # about; told by `evict_jobs` only
     is_done: bool = True
 
 

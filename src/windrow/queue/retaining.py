@@ -38,8 +38,10 @@ MOST_EVENT_SECONDS: Final = 7 * 86_400.0
 # What pages of earlier scrapes may take, all together.
 PAGE_BYTES: Final = 1024 * 1024 * 1024
 PAGES_AT_ONCE: Final = 1000
-# Evicting stops a little below the budget, or it would have to begin again at once.
-EVICT_TO: Final = 0.95
+
+# A group that never had a member ends after so long: whoever made it is gone. Longer if it is held.
+EMPTY_GROUP_SECONDS: Final = 86_400.0
+HELD_GROUP_SECONDS: Final = 7 * 86_400.0
 
 _UNSET: Final[Any] = object()
 _FINAL_STATES: Final = tuple(state for state in JobState if state in FINAL)
@@ -47,14 +49,11 @@ _FINAL_STATES: Final = tuple(state for state in JobState if state in FINAL)
 Kept = float | timedelta | None
 
 
-@dataclass(frozen=True, slots=True)
-class Upkeep:
+class Upkeep(msgspec.Struct, frozen=True):
     """What is done to old jobs without being asked: where they are archived (nowhere: None), how
-    many bytes the database may take (any number: None), how long events are kept, and how many
-    bytes of earlier web pages."""
+    long events are kept, and how many bytes of earlier web pages."""
 
     archive_dir: str | os.PathLike[str] | None = None
-    max_disk_bytes: int | None = None
     event_seconds: float = EVENT_SECONDS
     max_page_bytes: int = PAGE_BYTES
 
@@ -95,21 +94,13 @@ class Retaining:
         """The queues for which a retention was set, with their seconds by state."""
         return await self.store.list_retention()
 
-    async def prune(
-        self,
-        *,
-        archive: str | os.PathLike[str] | Archive | None = None,
-        max_disk_bytes: int | None = None,
-    ) -> Pruned:
-        """Remove jobs and groups that are past their time, and limit keys that nobody uses; `tend`
-        does it about once a minute.
+    async def prune(self, *, archive: str | os.PathLike[str] | Archive | None = None) -> Pruned:
+        """Remove jobs and groups that are past their time, and limit keys that nobody uses, and
+        end groups that never had a member; `tend` does it about once a minute.
 
-        With `archive`, a folder, each job is written there first, one line of JSON. With
-        `max_disk_bytes`, jobs go before their time if the database takes more: those that finished
-        first, never live ones.
+        With `archive`, a folder, each job is written there first, one line of JSON.
         """
         write = _archive(self._upkeep.archive_dir if archive is None else archive)
-        budget = self._upkeep.max_disk_bytes if max_disk_bytes is None else max_disk_bytes
         jobs = groups = 0
         while True:
             pruned = await self.store.prune_jobs(PRUNE_BATCH, archive=write)
@@ -122,10 +113,7 @@ class Retaining:
             pass
         while await self.store.prune_pages(self._upkeep.max_page_bytes, PAGES_AT_ONCE):
             pass
-        if not budget:
-            return Pruned(jobs, groups)
-        evicted = await self._make_room(budget, write)
-        return Pruned(jobs + evicted.jobs, groups, evicted.bytes)
+        return Pruned(jobs, groups)
 
     async def disk_usage(self) -> DiskUsage:
         """What the database takes on the disk, in bytes."""
@@ -179,8 +167,6 @@ class Retaining:
             self._pruned_at = seconds
             await self._prune_limits(TEND_BATCH)
             await self.store.prune_pages(self._upkeep.max_page_bytes, PAGES_AT_ONCE)
-            if self._upkeep.max_disk_bytes:
-                await self._make_room(self._upkeep.max_disk_bytes, write)
         except ArchiveFailed as error:
             self._pruned_at = seconds
             logger.error("old jobs are kept, because they cannot be archived: %s", error)
@@ -208,40 +194,6 @@ class Retaining:
             await self.store.resign_leader(PRUNING, self._holder)
         except StoreError as error:
             logger.info("the lead is left to its time: %s", error)
-
-    async def _make_room(self, budget: int, archive: Archive | None) -> Pruned:
-        """Remove earlier web pages, then the oldest finished jobs, until the database fits into its
-        budget."""
-        usage = await self.store.measure_disk()
-        if usage.total <= budget:
-            return Pruned()
-        # The files are too large; but room that is free in them will be used again.
-        used = (await self.store.measure_disk(exact=True)).used
-        if used <= budget:
-            return Pruned()
-        jobs = 0
-        wanted = used - int(budget * EVICT_TO)
-        freed = await self._free_pages(wanted)
-        while freed < wanted:
-            evicted = await self.store.evict_jobs(wanted - freed, archive=archive)
-            if not evicted.jobs:
-                break
-            jobs, freed = jobs + evicted.jobs, freed + evicted.bytes
-        logger.warning(
-            "the database uses %d bytes of the %d it may: removed the %d oldest finished jobs "
-            "before their time, about %d bytes%s",
-            *(used, budget, jobs, freed),
-            "" if freed >= wanted else "; what is left is not finished and stays",
-        )
-        return Pruned(jobs, bytes=freed)
-
-    async def _free_pages(self, wanted: int) -> int:
-        """Remove the oldest of the earlier web pages, of so many bytes; how many were removed."""
-        most = max(0, await self.store.measure_pages() - wanted)
-        freed = 0
-        while gone := await self.store.prune_pages(most, PAGES_AT_ONCE):
-            freed += gone
-        return freed
 
 
 def check_event_retention(kept: float | timedelta) -> float:

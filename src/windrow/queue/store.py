@@ -168,7 +168,6 @@ class Capabilities:
     foreign_ids: bool = _means(
         "jobs that others made, with ids of their own: queue and id, `images:17`", default=False
     )
-    evicts: bool = _means("`max_disk_bytes`: the oldest go when there is no room", default=True)
     settable_clock: bool = _means("its time can be set, for tests", default=True)
 
 
@@ -527,14 +526,8 @@ class RetentionStore(Protocol):
         several do it at once. A store may let jobs stay up to an hour longer."""
         ...
 
-    async def evict_jobs(self, wanted: int, *, archive: Archive | None = None) -> Pruned:
-        """Remove finished jobs before their time, those that finished first, until about so many
-        bytes are free; or some of them, to be called again. Live jobs, and those of a group that
-        has not ended, stay."""
-        ...
-
-    async def measure_disk(self, *, exact: bool = False) -> DiskUsage:
-        """What the database takes. `exact`: `used` may cost a look at every row."""
+    async def measure_disk(self) -> DiskUsage:
+        """What the database takes."""
         ...
 
 
@@ -560,10 +553,6 @@ class PageStore(Protocol):
     async def prune_pages(self, most: int, limit: int = 1000) -> int:
         """Remove the oldest pages, up to `limit`, until those that are left take `most` bytes; how
         many bytes they took. Safe if several do it at once."""
-        ...
-
-    async def measure_pages(self) -> int:
-        """What pages take, in bytes."""
         ...
 
 

@@ -307,10 +307,7 @@ def _why(job: Any) -> str:
 
 def _is_set(limit: Any) -> bool:
     return (
-        limit.active is not None
-        or limit.per_second is not None
-        or limit.weight != 1
-        or limit.parked_until is not None
+        limit.active is not None or limit.per_second is not None or limit.parked_until is not None
     )
 
 

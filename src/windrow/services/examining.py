@@ -45,8 +45,6 @@ class Examination:
     active: Sequence[Job] = ()
     failed: int = 0  # jobs, in the last hour
     has_counted_held: bool = True  # whether the limits say how many jobs are held
-    disk: DiskUsage | None = None  # measured only if there is a budget
-    max_disk_bytes: int | None = None
     polls_because: str | None = None
     is_polling_wanted: bool = False
     skew: float = 0.0
@@ -59,7 +57,6 @@ class Examination:
 async def examine(
     queue: Queue,
     *,
-    max_disk_bytes: int | None = None,
     is_polling_wanted: bool = False,
     patience: float = PATIENCE_SECONDS,
     failed: int | None = None,
@@ -85,8 +82,6 @@ async def examine(
         paused_groups=await queue.groups(state="active", is_paused=True, limit=MOST_GROUPS),
         active=await queue.list(state=JobState.ACTIVE, limit=MOST_ACTIVE),
         failed=await _count_failed(queue, vitals.now) if failed is None else failed,
-        disk=await queue.disk_usage() if max_disk_bytes else None,
-        max_disk_bytes=max_disk_bytes,
         polls_because=await store.check_wake_ups(),
         is_polling_wanted=is_polling_wanted,
         skew=min(ahead, 0.0) if ahead < 0 else max(0.0, ahead - took),

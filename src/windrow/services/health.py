@@ -96,7 +96,6 @@ async def look(
     where they are counted."""
     return await examine(
         queue,
-        max_disk_bytes=settings.max_disk_bytes or None,
         is_polling_wanted=settings.notifier == POLLING,
         patience=patience,
         failed=failed,
@@ -328,17 +327,6 @@ def check_connections(seen: Examination) -> Iterator[Finding]:
             f"{used} of {most} connections to the database are in use",
             "when all are, nobody else gets in: workers pause and enqueueing fails",
             "allow more connections, make pools smaller (`pool_size` in the URL), or use a pooler",
-        )
-
-
-def check_budget(seen: Examination) -> Iterator[Finding]:
-    budget = seen.max_disk_bytes
-    if budget and seen.disk and seen.disk.used > MOST_DISK * budget:
-        yield Finding(
-            "warning",
-            f"the database uses {_size(seen.disk.used)} of the {_size(budget)} it may",
-            "finished jobs will be removed before their time",
-            "raise `max_disk_bytes`, or keep finished jobs for a shorter time",
         )
 
 

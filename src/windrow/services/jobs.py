@@ -43,7 +43,6 @@ def open_queue(settings: Settings, *, migrate: bool | None = False) -> Opening:
         max_payload=settings.max_payload_bytes,
         max_result=settings.max_result_bytes,
         archive_dir=settings.archive_dir or None,
-        max_disk_bytes=settings.max_disk_bytes or None,
         max_page_bytes=settings.max_page_bytes,
         event_retention=settings.event_retention_seconds,
         direct_url=settings.database_direct_url or None,

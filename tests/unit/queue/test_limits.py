@@ -48,12 +48,13 @@ def test_key_that_is_not_locked_counts_as_full() -> None:
 
 def test_unlimited_key_has_a_window_of_ready_jobs_by_its_weight() -> None:
     assert len(chosen([Limit("a")], jobs(200, "a"))) == WINDOW
-    assert len(chosen([Limit("a", weight=3, ready=5)], jobs(200, "a"))) == 3 * WINDOW - 5
-    assert len(chosen([Limit("a", weight=0.001)], jobs(200, "a"))) == 1
+    assert len(chosen([Limit("a", ready=5)], jobs(200, "a"))) == WINDOW - 5
+    assert chosen([Limit("a", ready=WINDOW)], jobs(200, "a")) == []
+    assert len(chosen([Limit("a", active=100)], jobs(200, "a"))) == 100
 
 
-def test_keys_take_turns_by_their_weights() -> None:
-    limits = [Limit("a", weight=1), Limit("b", weight=3), Limit("shared", active=40)]
+def test_keys_take_turns() -> None:
+    limits = [Limit("a"), Limit("b"), Limit("shared", active=40)]
     order = chosen(limits, jobs(50, "a", "shared"), jobs(50, "b", "shared"))
 
     assert Counter(name[0] for name in order) == {"a": 10, "b": 30}

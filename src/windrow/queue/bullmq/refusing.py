@@ -91,17 +91,7 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "jobs are not copied or migrated to or from BullMQ: enqueue new work in the other "
             f"store and let the old queue run empty, or {_ELSEWHERE} on both sides"
         ),
-        (
-            *("import_arrivals", "find_imported", "list_imported", "remove_imported"),
-            *("note_dropped", "forget_dropped", "list_dropped"),
-        ),
-    ),
-    "evicts": (
-        (
-            "BullMQ's jobs are in the memory of Redis, which has no budget of ours: set retention, "
-            f"or {_ELSEWHERE}"
-        ),
-        ("evict_jobs",),
+        _verbs_of(CopyStore, ImportStore),
     ),
 }
 

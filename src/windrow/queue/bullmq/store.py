@@ -98,8 +98,7 @@ class BullmqStore(Refusing):
         events=False,
         documents=False,
         dialects=False,
-        imports=False,
-        evicts=False,
+        transfers=False,
         settable_clock=False,
         foreign_ids=True,
     )
@@ -376,9 +375,6 @@ class BullmqStore(Refusing):
 
     async def prune_pages(self, most: int, limit: int = 1000) -> int:
         return 0 if self._beside is None else await self._beside.store.prune_pages(most, limit)
-
-    async def measure_pages(self) -> int:
-        return 0 if self._beside is None else await self._beside.store.measure_pages()
 
     async def fold_counts(self) -> None:
         """BullMQ's lists and sets know how long they are."""

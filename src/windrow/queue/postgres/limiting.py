@@ -36,7 +36,6 @@ class Limiting(Verbs):
                 active=row.active,
                 per_second=row.per_second,
                 burst=row.burst,
-                weight=row.weight,
             )
             limits, _ = await _lock(work, [row.key])
             await _save(work, limits)

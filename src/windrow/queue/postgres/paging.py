@@ -41,10 +41,6 @@ class Paging(Verbs):
     async def prune_pages(self, most: int, limit: int = 1000) -> int:
         return sum(row["bytes"] for row in await self._run("prune_pages", most=most, limit=limit))
 
-    async def measure_pages(self) -> int:
-        [row] = await self._run("measure_pages")
-        return int(row["bytes"])
-
 
 def _values(row: PageRow) -> dict[str, Any]:
     return {

@@ -1,4 +1,4 @@
-"""Retention: removing what is past its time, and what there is no room for.
+"""Retention: removing what is past its time.
 
 Jobs that are kept for a day at the most lie in a ring of leaves by the hour of their expiry. When
 that is over they are removed in batches, each with its payload, history and count in one
@@ -25,11 +25,9 @@ from windrow.queue.statements import Statement
 from windrow.queue.transactions import Executor
 
 KEPT: Final = "job_finished_kept"
-ALL_LEAVES: Final = "job_finished"
 MOST_PER_STEP: Final = 500
 KEYS_PER_STEP: Final = 10_000
 PAGES_PER_SCAN: Final = 64
-MOST_EVICTED: Final = 2000
 MOST_BLOBS: Final = 100
 LEAVES_LOOKED_AT_AGAIN: Final = 2  # by list_due_leaves, before an hour has passed
 
@@ -78,28 +76,10 @@ class Pruning(Verbs):
             await self._run("record_pruning")
         return Pruned(jobs, groups)
 
-    async def evict_jobs(self, wanted: int, *, archive: Archive | None = None) -> Pruned:
-        oldest = await self._database.fetch_planned(
-            sql("find_oldest_finished"), {"limit": MOST_EVICTED}
-        )
-        ids, size = [], 0
-        for row in oldest:
-            if size >= wanted:
-                break
-            ids.append(str(row["id"]))
-            size += row["bytes"]
-        jobs = 0
-        for batch in _batches(ids):
-            jobs += await self._remove(ALL_LEAVES, batch, archive, is_forced=True)
-        return Pruned(jobs, bytes=size)
-
-    async def measure_disk(self, *, exact: bool = False) -> DiskUsage:
+    async def measure_disk(self) -> DiskUsage:
         [row] = await self._run("measure_disk")
-        used = row["total"]
-        if exact:
-            [content] = await self._database.fetch_planned(sql("measure_content"), {})
-            used = min(used, content["used"])
-        return DiskUsage(row["total"], used, row["payloads"], row["results"], row["blobs"])
+        total = row["total"]
+        return DiskUsage(total, total, row["payloads"], row["results"], row["blobs"])
 
     async def _find(self, name: str, limit: int, **values: Any) -> list[str]:
         found = await self._run(name, limit=min(limit, MOST_PER_STEP), **values)
@@ -151,9 +131,7 @@ class Pruning(Verbs):
             pass
         return removed, bool(await self._run("delete_groups", ids=[group_id]))
 
-    async def _remove(
-        self, leaf: str, ids: Sequence[str], archive: Archive | None, *, is_forced: bool = False
-    ) -> int:
+    async def _remove(self, leaf: str, ids: Sequence[str], archive: Archive | None) -> int:
         """Remove jobs with all that is kept of them. The archive is written before, under a lock on
         the rows, so that nobody else writes them too; if it fails nothing is removed."""
 
@@ -163,7 +141,7 @@ class Pruning(Verbs):
                 chosen = await _lock(work, leaf, chosen)
                 jobs = await read_jobs(work.run, chosen)
                 await asyncio.to_thread(archive, list(jobs.values()))
-            values = {"ids": chosen, "is_forced": is_forced, "now": work.now}
+            values = {"ids": chosen, "now": work.now}
             gone = await work.executor.fetch(on_leaf(leaf, "prune_jobs"), values)
             await delete_blobs(work, {row["hash"] for row in gone if row["hash"] is not None})
             return len(gone)

@@ -28,7 +28,6 @@ def set_limit(work: Work, row: LimitRow) -> None:
             "active": row.active,
             "per_second": row.per_second,
             "burst": row.burst,
-            "weight": row.weight,
         },
     )
     limits = _count(work, _read_limits(work, [row.key]))

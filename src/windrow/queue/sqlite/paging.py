@@ -43,11 +43,6 @@ def prune_pages(work: Work, most: int, limit: int) -> int:
     return sum(size for (size,) in work.rows("prune_pages", {"most": most, "limit": limit}))
 
 
-def measure_pages(work: Work) -> int:
-    [[total]] = work.rows("measure_pages", {})
-    return int(total)
-
-
 def _values(row: PageRow) -> dict[str, Any]:
     return {
         "key": row.key,

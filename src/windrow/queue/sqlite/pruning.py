@@ -1,4 +1,4 @@
-"""Retention: removing what is past its time, and what there is no room for.
+"""Retention: removing what is past its time.
 
 Everything is done in small steps of one transaction each, so that other writers need not wait long.
 Freed pages are used again by new jobs; the file does not shrink.
@@ -44,24 +44,6 @@ def prune_jobs(work: Work, limit: int, archive: Archive | None) -> Pruned:
     removed = _remove(work, members, archive)
     is_gone = len(members) < limit and _remove_group(work, group_id)
     return Pruned(removed, int(is_gone), is_done=False)
-
-
-def evict_jobs(work: Work, ids: Sequence[str], archive: Archive | None) -> Pruned:
-    """Remove finished jobs before their time."""
-    found = work.named_rows(statement("find_finished"), {"ids": to_json(ids)})
-    ended = [(row["seq"], row["id"], row["queue"], row["state"]) for row in found]
-    return Pruned(_remove(work, ended, archive))
-
-
-def find_oldest(work: Work, wanted: int) -> tuple[list[str], int]:
-    """The ids of the jobs to evict first, as many as make up the bytes wanted, and their size."""
-    ids, total = [], 0
-    for job_id, size in work.rows("find_oldest_finished", {"limit": MOST_PER_STEP}):
-        if total >= wanted:
-            break
-        ids.append(job_id)
-        total += size
-    return ids, total
 
 
 def measure_disk(work: Work) -> DiskUsage:

@@ -493,13 +493,7 @@ class SqliteStore(FarRunVerbs):
         step = min(limit, pruning.MOST_PER_STEP)
         return await self._write(lambda work: pruning.prune_jobs(work, step, archive))
 
-    async def evict_jobs(self, wanted: int, *, archive: Archive | None = None) -> Pruned:
-        # Looking for them takes long and is no reason to hold up writers.
-        ids, size = await self._read(lambda work: pruning.find_oldest(work, wanted))
-        evicted = await self._write(lambda work: pruning.evict_jobs(work, ids, archive))
-        return Pruned(evicted.jobs, bytes=size)
-
-    async def measure_disk(self, *, exact: bool = False) -> DiskUsage:
+    async def measure_disk(self) -> DiskUsage:
         return await self._read(pruning.measure_disk)
 
     # Pages
@@ -521,9 +515,6 @@ class SqliteStore(FarRunVerbs):
 
     async def prune_pages(self, most: int, limit: int = 1000) -> int:
         return await self._write(lambda work: paging.prune_pages(work, most, limit))
-
-    async def measure_pages(self) -> int:
-        return await self._read(paging.measure_pages)
 
     # Copying
 

@@ -25,10 +25,9 @@ from tests.builders import (
 from tests.conformance.test_retention import DAY, HOUR, prune
 from windrow.clock import FakeClock
 from windrow.queue.job import JobState
-from windrow.queue.migrate import load_migrations
 from windrow.queue.postgres.connection import PLANNER_SETTINGS
 from windrow.queue.postgres.pruning import KEPT, on_leaf
-from windrow.queue.postgres.rows import PACKAGE, sql
+from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import FOREVER
 
@@ -167,25 +166,11 @@ async def test_held_snapshot_lets_everything_go_on_and_the_leaf_goes_later(
         await other.close()
 
 
-async def test_jobs_finished_before_the_leaves_were_made_are_kept_and_pruned(
-    make_database: Any, clock: FakeClock
+async def test_finished_jobs_without_a_leaf_are_kept_and_pruned_one_by_one(
+    url: str, store: PostgresStore, clock: FakeClock
 ) -> None:
-    """Migration 0004 moves what is there."""
-    url = make_database()
+    former = row().id
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE SCHEMA windrow")
-        connection.execute(
-            "CREATE TABLE windrow.migration (version integer PRIMARY KEY, name text NOT NULL, "
-            "applied_at timestamptz NOT NULL DEFAULT now())"
-        )
-        for migration in load_migrations(PACKAGE):
-            if migration.version < 4:
-                connection.execute(migration.sql.encode())
-                connection.execute(
-                    "INSERT INTO windrow.migration (version, name) VALUES (%s, %s)",
-                    (migration.version, migration.name),
-                )
-        former = row().id
         connection.execute(
             "INSERT INTO windrow.job_finished (id, queue, kind, state, priority, run_at, "
             "created_at, finished_at, expires_at, max_attempts, max_crashes) VALUES "
@@ -194,15 +179,10 @@ async def test_jobs_finished_before_the_leaves_were_made_are_kept_and_pruned(
         )
         connection.execute("INSERT INTO windrow.job_payload VALUES (%s, '{}')", (former,))
         connection.execute("INSERT INTO windrow.tally VALUES (1, 'default', 'completed')")
-    store = await PostgresStore.open(url, clock=clock)
-    try:
-        await store.migrate()
-        assert await exists(store, former)
-        clock.advance(1)
-        assert (await prune(store)).jobs == 1
-        assert await tallied(store) == {}
-    finally:
-        await store.close()
+    assert await exists(store, former)
+    clock.advance(1)
+    assert (await prune(store)).jobs == 1
+    assert await tallied(store) == {}
 
 
 PRUNING: dict[str, tuple[str | None, dict[str, Any], str]] = {
@@ -216,7 +196,7 @@ PRUNING: dict[str, tuple[str | None, dict[str, Any], str]] = {
     "scan_leaf": ("job_finished_07", {"first_page": 0, "end_page": 64, "now": None}, "Tid Range"),
     "prune_jobs": (
         "job_finished_07",
-        {"ids": [row().id], "is_forced": False, "now": None},
+        {"ids": [row().id], "now": None},
         "job_finished_07_id_idx",
     ),
     "delete_groups": (None, {"ids": [row().id], "now": None}, "job_live_group"),

@@ -5,7 +5,6 @@ SELECT key
  WHERE key > :after::text
    AND active IS NULL
    AND per_second IS NULL
-   AND weight = 1
    AND (parked_until IS NULL
         OR parked_until <= coalesce(:now::timestamptz, statement_timestamp()))
  ORDER BY key

@@ -1,6 +1,6 @@
 -- Every key that is set, parked, or has jobs. :now or null; :counts_held: whether held jobs are
--- counted, which reads all of them. Returns key, active, per_second, burst, weight, parked_until (in the
--- future, else null), in_use, held.
+-- counted, which reads all of them. Returns key, active, per_second, burst, parked_until (in the
+-- future, else null), in_use (active jobs), ready (jobs) and the queues of these (ready_queues), held.
 WITH held AS (
     SELECT carried.key, count(*) AS n
       FROM windrow.job_live AS job
@@ -21,14 +21,14 @@ used AS (
            OFFSET 0) AS job
      GROUP BY slot.key
 )
-SELECT key, active, per_second, burst, coalesce(weight, 1) AS weight,
+SELECT key, job_limit.active, per_second, burst,
        CASE WHEN parked_until > coalesce(:now::timestamptz, statement_timestamp())
             THEN parked_until END AS parked_until,
        coalesce(used.n, 0) AS in_use, coalesce(held.n, 0) AS held
   FROM windrow.job_limit
   FULL JOIN used USING (key)
   FULL JOIN held USING (key)
- WHERE active IS NOT NULL OR per_second IS NOT NULL OR weight <> 1
+ WHERE job_limit.active IS NOT NULL OR per_second IS NOT NULL
     OR parked_until > coalesce(:now::timestamptz, statement_timestamp())
     OR used.n > 0 OR held.n > 0
  ORDER BY key

@@ -1,6 +1,5 @@
 -- Remove finished jobs of a leaf with all that is kept of them, apart from blobs. {leaf}; :ids;
--- :is_forced: even those whose time is not over; :now or null. Returns id, hash, the blob of its
--- result. Whether their time is over is asked again: they may have been retried and ended meanwhile.
+-- :now or null. Returns id, hash, the blob of its result. Whether their time is over is asked again: they may have been retried and ended meanwhile.
 -- Jobs that somebody has locked are left for the next time: nobody waits here. A root's progress is
 -- written by those who have its group, so it goes after that.
 WITH free AS MATERIALIZED (
@@ -9,8 +8,7 @@ WITH free AS MATERIALIZED (
 gone AS (
     DELETE FROM windrow.{leaf} AS job
      WHERE job.id = ANY (ARRAY(SELECT id FROM free))
-       AND (:is_forced::boolean
-            OR job.expires_at <= coalesce(:now::timestamptz, statement_timestamp())
+       AND (job.expires_at <= coalesce(:now::timestamptz, statement_timestamp())
             OR EXISTS (
                    SELECT FROM windrow.job_group
                     WHERE job_group.id = job.group_id

@@ -3,7 +3,7 @@
 -- Returns key.
 SELECT key
 FROM windrow_job_limit
-WHERE key > :after AND active IS NULL AND per_second IS NULL AND weight = 1
+WHERE key > :after AND active IS NULL AND per_second IS NULL
   AND (parked_until IS NULL OR parked_until <= :now)
 ORDER BY key
 LIMIT :limit

@@ -1,7 +1,7 @@
 -- Every key that is set, parked, or has jobs.
 -- :now :counts_held whether held jobs are counted, which reads all of them
--- Returns key, active, per_second, burst, weight, parked_until (in the future, else null), in_use,
--- held.
+-- Returns key, active, per_second, burst, parked_until (in the future, else null), in_use
+-- (active jobs), ready (jobs), ready_queues (of these, a json array), held.
 WITH held AS (
   SELECT k.value AS key, count(*) AS n
   FROM windrow_job_live AS j INDEXED BY windrow_job_live_held
@@ -18,14 +18,14 @@ used AS (
 ),
 named AS (
   SELECT key FROM windrow_job_limit
-  WHERE active IS NOT NULL OR per_second IS NOT NULL OR weight <> 1 OR parked_until > :now
+  WHERE active IS NOT NULL OR per_second IS NOT NULL OR parked_until > :now
   UNION
   SELECT key FROM held
   UNION
   SELECT key FROM used
 )
 SELECT
-  named.key, l.active, l.per_second, l.burst, ifnull(l.weight, 1) AS weight,
+  named.key, l.active, l.per_second, l.burst,
   CASE WHEN l.parked_until > :now THEN l.parked_until END AS parked_until,
   ifnull(used.n, 0) AS in_use, ifnull(held.n, 0) AS held
 FROM named
