@@ -21,7 +21,6 @@ from windrow.errors import InvalidOptions
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
 from windrow.pipelines.web.handlers import web_handlers
-from windrow.pipelines.webhooks import handlers as webhooks
 from windrow.pipelines.webhooks import sending
 from windrow.pipelines.webhooks.deliveries import KIND
 from windrow.queue.job import LIVE, Job, JobState
@@ -38,13 +37,13 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks, "WAITS", (0.0,))
+    monkeypatch.setattr(sending, "WAITS", (0.0,))
     monkeypatch.setattr(sending, "LOOK_SECONDS", 0.0)
 
 
 async def work(queue: Queue, *, guard: Guard = LOOPBACK, **options: Any) -> None:
     async with Fetcher(guard=guard) as fetcher, web_handlers(queue, fetcher=fetcher) as handlers:
-        sent = webhooks.make_handlers(queue, fetcher, SECRET)
+        sent = sending.make_handlers(queue, fetcher, SECRET)
         while True:
             await Worker(queue, [*handlers, *sent], **options).run(until_idle=True)
             if not await queue.list(state=[*LIVE], limit=1):

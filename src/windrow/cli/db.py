@@ -7,11 +7,24 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli import backups, cron, dialect, rls
-from windrow.cli.output import DatabaseOption, JsonOption, give_up, print_json, print_table, run
+from windrow.cli import cron, dialect, rls
+from windrow.cli.lazy import Noun
+from windrow.cli.output import (
+    DatabaseOption,
+    JsonOption,
+    YesOption,
+    ask,
+    give_up,
+    load,
+    print_json,
+    print_preview,
+    print_table,
+    run,
+)
 from windrow.cli.queues import print_queues
 from windrow.queue.job import JobState
-from windrow.queue.records import Pruned
+from windrow.queue.sqlite.backups import Backup
+from windrow.services.backups import back_up_database, restore_database
 from windrow.services.copying import SETTLE_SECONDS, WAIT_SECONDS, CopyReport, copy_database
 from windrow.services.database import database_status, migrate_database
 from windrow.services.jobs import prune_jobs
@@ -22,8 +35,27 @@ app = typer.Typer(help="Make, upgrade and look at the database.", no_args_is_hel
 app.add_typer(cron.app, name="cron")
 app.add_typer(dialect.app, name="dialect")
 app.add_typer(rls.app, name="rls")
-app.command()(backups.backup)
-app.command()(backups.restore)
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; it must not be there.")],
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy an SQLite database to a file while it is in use. Postgres has pg_dump for that."""
+    _print_backup(ask(back_up_database, database, file), "backed up to", as_json)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `db backup` wrote.")],
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an SQLite database anew from a backup. Stop workers, and move the old file away first;
+    the index is built again when they start."""
+    _print_backup(ask(restore_database, database, file), "restored to", as_json)
 
 
 @app.command()
@@ -216,3 +248,10 @@ def _print_counts(report: CopyReport) -> None:
     ]
     if rows:
         print_table(["queue", "state", "here before#", "after#", "there before#", "after#"], rows)
+
+
+def _print_backup(done: Backup, verb: str, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(done))
+    else:
+        print(f"{verb} {done.path}: {done.bytes:,} bytes, schema version {done.version}")

@@ -197,7 +197,10 @@ def fuse(rankings: Mapping[str, Sequence[Hit]], limit: int) -> list[Hit]:
     """The same of hits."""
     ids = {name: [(hit.id, hit.score) for hit in hits] for name, hits in rankings.items()}
     hits = {hit.id: hit for found in rankings.values() for hit in found}
-    return [_with(hits[one.id], one.score, one.ranks) for one in fuse_ids(ids, limit)]
+    return [
+        msgspec.structs.replace(hits[one.id], score=one.score, ranks=one.ranks)
+        for one in fuse_ids(ids, limit)
+    ]
 
 
 def payload_of(point: Point) -> dict[str, Any]:
@@ -278,17 +281,3 @@ def _dates(value: Any) -> tuple[float, ...]:
 
 def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _with(hit: Hit, score: float, ranks: Mapping[str, int]) -> Hit:
-    return Hit(
-        hit.id,
-        hit.content,
-        score,
-        ranks,
-        hit.text,
-        hit.headings,
-        hit.start,
-        hit.end,
-        hit.labels,
-    )

@@ -1,4 +1,4 @@
-"""The database's tables: bringing them up to date and saying how they are."""
+"""A database's tables and the dialects over them: install, bring up to date, describe."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import cast
 
 from windrow.errors import SchemaOutdated, SchemaTooNew, SchemaTooOld
 from windrow.queue.copying import CopyStore
+from windrow.queue.dialects.loading import DialectInfo
+from windrow.queue.opening import open_store
 from windrow.queue.records import QueueInfo
 from windrow.queue.store import Store
 from windrow.redaction import redact_url
@@ -45,14 +47,47 @@ async def database_status(
         except (SchemaOutdated, SchemaTooNew, SchemaTooOld) as problem:
             return DatabaseStatus(redact_url(url), version, str(problem), ())
         queues = tuple(await store.list_queues())
-        targets = set((await cast(CopyStore, store).list_parcels()).values())
         return DatabaseStatus(
             redact_url(url),
             version,
             None,
             queues,
-            leaving_for=tuple(sorted(targets)),
+            leaving_for=await _leaving_for(store),
             polls_because=await store.check_wake_ups(),
         )
     finally:
         await store.close()
+
+
+async def install_dialect(url: str, name: str) -> bool:
+    """Install a dialect or bring it up to date; whether it is new."""
+    store = await open_store(url)
+    try:
+        return await store.install_dialect(name)
+    finally:
+        await store.close()
+
+
+async def remove_dialect(url: str, name: str) -> bool:
+    """Take a dialect away; whether it was there."""
+    store = await open_store(url)
+    try:
+        return await store.remove_dialect(name)
+    finally:
+        await store.close()
+
+
+async def list_dialects(url: str) -> list[DialectInfo]:
+    """The dialects there are for a database, and which of them are installed."""
+    store = await open_store(url)
+    try:
+        return await store.list_dialects()
+    finally:
+        await store.close()
+
+
+async def _leaving_for(store: Store) -> tuple[str, ...]:
+    """The databases that jobs in the outbox are copied to."""
+    if not store.capabilities.transfers:
+        return ()
+    return tuple(sorted(set((await cast(CopyStore, store).list_parcels()).values())))

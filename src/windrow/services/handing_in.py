@@ -19,10 +19,9 @@ from typing import Any, Final
 from windrow.errors import IngestError, InvalidOptions
 from windrow.ingest.files.limits import SizeLimits, reason_too_large
 from windrow.ingest.files.reading import FileContent, FileText, to_text
-from windrow.ingest.web.urls import canonical, normalise, origin_of
+from windrow.ingest.web.urls import canonical, normalise
 from windrow.pipelines.index.sessions import note
-from windrow.pipelines.knowledge.context import source_id
-from windrow.pipelines.knowledge.handing import Handed, hand_in, open_handed
+from windrow.pipelines.knowledge.handing import Handed, hand_in, open_handed, pages_source
 from windrow.pipelines.webhooks.sending import sign
 from windrow.queue.documents import SourceRow
 from windrow.queue.queue import Queue
@@ -148,7 +147,7 @@ async def take_pages(
         elif not page.text.strip():
             taken.append(Taken(page.url, error="there is no text in it"))
         else:
-            source = _site_source(address, options)
+            source = pages_source(options.tenant, address, options.collection, options.kept)
             taken.append(Taken(page.url, source.id))
             handed.append(
                 Handed(
@@ -257,20 +256,6 @@ def _file_source(name: str, options: TextOptions) -> SourceRow:
         title=name,
         options=options.kept,
         tags=options.tags,
-    )
-
-
-def _site_source(address: str, options: TextOptions) -> SourceRow:
-    origin = origin_of(address)
-    uri = f"handed:{options.collection}/{origin}"
-    return SourceRow(
-        tenant=options.tenant,
-        id=source_id(uri),
-        collection=options.collection,
-        kind="upload",
-        uri=origin,
-        title=origin,
-        options=options.kept,
     )
 
 

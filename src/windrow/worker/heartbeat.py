@@ -65,3 +65,28 @@ class Heartbeat(Service):
             elif run.job.id in renewal.stopping:
                 run.job.stop_as = renewal.stopping[run.job.id]
                 self._stop(run, Stop.ASKED)
+
+
+class Presence(Service):
+    """Registers this worker while it lives: what it takes, how much it runs, what fails in it."""
+
+    def __init__(
+        self,
+        store: Store,
+        row: WorkerRow,
+        running: Callable[[], int],
+        find_trouble: Callable[[], str | None],
+    ) -> None:
+        super().__init__()
+        self._store = store
+        self._row = row
+        self._running = running
+        self._find_trouble = find_trouble
+
+    async def run_once(self) -> float:
+        row = replace(self._row, running=self._running(), trouble=self._find_trouble())
+        await self._store.register_worker(row, BELIEVED_SECONDS)
+        return SAY_SECONDS
+
+    async def leave(self) -> None:
+        await self._store.drop_worker(self._row.id)

@@ -29,7 +29,7 @@ from windrow.ingest.fetch.guard import Guard
 from windrow.ingest.web.urls import normalise
 from windrow.pipelines.video.looking import Videos, look_at
 from windrow.pipelines.web.handlers import web_handlers
-from windrow.pipelines.webhooks.handlers import make_handlers
+from windrow.pipelines.webhooks.sending import make_handlers
 from windrow.queue.job import JobState
 from windrow.services import knowledge
 from windrow.services.web import start_batch, start_crawl, start_map, start_scrape

@@ -5,7 +5,11 @@ Keys are made of what a file belongs to, so whoever makes it a second time finds
 
 from __future__ import annotations
 
+from typing import Final
+
+from windrow.errors import ConfigError
 from windrow.ingest.artifacts.folder import FolderArtifacts
-from windrow.ingest.artifacts.store import Artifacts, open_artifacts
+from windrow.ingest.artifacts.store import Artifacts
+from windrow.settings import Settings, data_folder
 
 __all__ = ["Artifacts", "FolderArtifacts", "open_artifacts"]

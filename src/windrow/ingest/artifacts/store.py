@@ -6,11 +6,6 @@ import re
 from pathlib import Path
 from typing import Final, Protocol
 
-from windrow.errors import ConfigError
-from windrow.settings import Settings, data_folder
-
-FOLDER: Final = "artifacts"
-S3: Final = "s3://"
 _PART: Final = re.compile(r"[A-Za-z0-9@_=+-][A-Za-z0-9.@_=+-]{0,199}")
 
 

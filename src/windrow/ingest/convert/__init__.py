@@ -11,7 +11,7 @@ from typing import assert_never
 
 from windrow.errors import UnsupportedFormat
 from windrow.ingest.convert.detect import Detected, Kind, detect
-from windrow.ingest.document import Document, Resource
+from windrow.ingest.document import Document, Resource, new_metadata
 from windrow.ingest.options import FormatName, ScrapeOptions
 
 # What nothing here or above makes of a page: said, never silently left out.
@@ -60,8 +60,6 @@ def _convert(resource: Resource, options: ScrapeOptions, found: Detected) -> Doc
 
 
 def _as_it_is(resource: Resource) -> Document:
-    from windrow.ingest.convert.metadata import new_metadata
-
     return Document(
         metadata=new_metadata(resource),
         url=resource.final_url,

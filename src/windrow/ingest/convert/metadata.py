@@ -12,7 +12,7 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from windrow.ingest.convert.links import Resolve
-from windrow.ingest.document import Metadata, Resource
+from windrow.ingest.document import Metadata, Resource, new_metadata
 
 MAX_OTHERS = 200  # names of its own that a page may pass on
 MAX_JSON_LD_CHARACTERS = 250_000
@@ -48,17 +48,6 @@ FIELDS = {
 # Of these a page has several on purpose; joined they are one string, as clients expect.
 JOINED = frozenset({"keywords", "article_tag", "dc_subject", "dc_terms_subject"})
 ADDRESSES = ("og_url", "og_image", "og_audio", "og_video")
-
-
-def new_metadata(resource: Resource) -> Metadata:
-    """What is known before anybody looks into the body."""
-    return Metadata(
-        status_code=resource.status,
-        url=resource.final_url,
-        source_url=resource.url,
-        content_type=resource.content_type or None,
-        language=resource.headers.get("content-language") or None,
-    )
 
 
 def read_metadata(page: LexborHTMLParser, resource: Resource, resolve: Resolve) -> Metadata:

@@ -6,20 +6,27 @@ Extraction cannot be interrupted from Python; the time limit is kreuzberg's own.
 from __future__ import annotations
 
 import base64
-from typing import Any
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
 
 import kreuzberg
 
 from windrow.errors import ConversionError
 from windrow.ingest.convert.archives import MAGIC, check_archive
-from windrow.ingest.convert.metadata import new_metadata
-from windrow.ingest.convert.pdf_pages import split_pages
 from windrow.ingest.convert.text import find_addresses
-from windrow.ingest.document import Document, Page, Resource
+from windrow.ingest.document import Document, Page, Resource, new_metadata
 from windrow.ingest.options import Parser, ScrapeOptions
 
 DEFAULT_SECONDS = 60
 PAGE_MARKER = "\n\n---\n\n<!-- page {} -->\n\n"
+FIRST_WORDS: Final = 8  # of a page, by which it is found
+# By how much of a page the words of the two texts may differ: lines at the head and foot of pages
+# may be left out of the markdown.
+TOLERANCE: Final = 0.2
+LEAST_TOLERANCE: Final = 20
+_WORD: Final = re.compile(r"\w+")
 
 
 def convert_pdf(resource: Resource, options: ScrapeOptions) -> Document:
@@ -124,7 +131,7 @@ def _write_pages(document: Document, result: kreuzberg.ExtractionResult, parser:
     document.markdown = result.content.strip("\n")
     is_capped = parser.max_pages is not None and parser.max_pages < total
     if is_capped or parser.pages or parser.page_markers:
-        pages = split_pages(document.markdown, pages)
+        pages = _split_pages(document.markdown, pages)
     if is_capped:
         pages = pages[: parser.max_pages]
         document.metadata.num_pages = len(pages)
@@ -161,3 +168,42 @@ def _finish(document: Document, options: ScrapeOptions) -> None:
         document.warn("Such a file has no HTML.")
     if not options.wants_markdown:
         document.markdown = None
+
+
+def _split_pages(markdown: str, pages: Sequence[Page]) -> list[Page]:
+    """The pages, cut from the markdown of the whole file, which has headings and tables but does
+    not say where a page begins; their bare texts, as they are, if one is not found in it."""
+    lines = markdown.strip("\n").split("\n")
+    words = [_WORD.findall(line) for line in lines]
+    starts = [0]
+    for before, page in pairwise(pages):
+        passed = len(_WORD.findall(before.markdown))
+        first = _WORD.findall(page.markdown)[:FIRST_WORDS]
+        start = _find_start(words, first, starts[-1], passed)
+        if start is None:
+            return list(pages)
+        starts.append(start)
+    ends = [*starts[1:], len(lines)]
+    return [
+        Page(page_number=page.page_number, markdown="\n".join(lines[start:end]).strip("\n"))
+        for page, start, end in zip(pages, starts, ends, strict=False)
+    ]
+
+
+def _find_start(
+    words: Sequence[list[str]], wanted: Sequence[str], begin: int, passed: int
+) -> int | None:
+    """The line that begins with these words, with so many words since `begin`, or about so many."""
+    tolerance = max(LEAST_TOLERANCE, passed * TOLERANCE)
+    found: tuple[float, int] | None = None
+    seen = 0
+    for number in range(begin, len(words)):
+        line = words[number]
+        distance = abs(seen - passed)
+        size = min(len(line), len(wanted))
+        if size and distance <= tolerance and line[:size] == list(wanted[:size]):
+            found = min(found or (distance, number), (distance, number))
+        seen += len(line)
+        if seen > passed + tolerance:
+            break
+    return None if found is None else found[1]

@@ -6,8 +6,7 @@ import re
 from html import escape, unescape
 
 from windrow.ingest.convert.links import LINK_SCHEMES
-from windrow.ingest.convert.metadata import new_metadata
-from windrow.ingest.document import Document, Resource
+from windrow.ingest.document import Document, Resource, new_metadata
 from windrow.ingest.options import ScrapeOptions
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\\^{}|]+")

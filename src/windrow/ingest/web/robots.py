@@ -6,7 +6,6 @@ allows nothing: nobody knows what it would have said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -66,11 +65,3 @@ def read_robots(body: bytes, url: str) -> Robots:
     rules = Protego.parse(text)
     found = (normalise(sitemap, url) for sitemap in rules.sitemaps)
     return Robots(sitemaps=tuple(dict.fromkeys(one for one in found if one)), rules=rules)
-
-
-def agent_of(headers: Mapping[str, str] | None) -> str | None:
-    """The name a robots.txt knows a crawler by, of headers it sends: `Bot/1.0 (…)` is `Bot`."""
-    for name, value in (headers or {}).items():
-        if name.lower() == "user-agent" and value.strip():
-            return value.strip().split("/")[0].split()[0]
-    return None

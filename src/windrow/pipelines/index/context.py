@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from windrow.errors import ConfigError
 from windrow.index.home import Index, Space
-from windrow.index.spaces import space_name
 from windrow.queue.documents import Collection
 from windrow.queue.queue import Queue
+
+MAX_NAME: Final = 40  # of a model's name; Postgres takes 63 characters, and an index adds its own
 
 
 class Embedder(Protocol):
@@ -74,7 +77,7 @@ class Indexing:
 
 def space_of(collection: Collection) -> Space:
     """Where searches of a collection look."""
-    name = space_name(collection.embedder, collection.dimension, collection.generation)
+    name = _space_name(collection.embedder, collection.dimension, collection.generation)
     return Space(name, collection.dimension)
 
 
@@ -82,7 +85,17 @@ def next_space_of(collection: Collection) -> Space | None:
     """Where the generation is that is being built, if one is."""
     if collection.next_generation is None or collection.next_dimension is None:
         return None
-    name = space_name(
+    name = _space_name(
         collection.next_embedder or "", collection.next_dimension, collection.next_generation
     )
     return Space(name, collection.next_dimension)
+
+
+def _space_name(model: str, dimension: int, generation: int) -> str:
+    """The name of a space: one for each model and generation, whichever collections are in it."""
+    plain = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
+    if plain != model:
+        # Two names that look alike now are still two.
+        digest = hashlib.sha256(model.encode()).hexdigest()[:6]
+        plain = f"{plain[: MAX_NAME - 7]}-{digest}"
+    return f"{plain[:MAX_NAME]}-{dimension}-{generation}"

@@ -17,11 +17,20 @@ from windrow.errors import DeliveryFailed, FetchError, GroupNotFound
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.target import parse_url
 from windrow.pipelines.web.failures import why_failed
-from windrow.pipelines.webhooks.deliveries import Delivery, deliveries_id, limit_key
+from windrow.pipelines.webhooks.deliveries import (
+    ATTEMPTS,
+    KIND,
+    QUEUE,
+    WAITS,
+    Delivery,
+    deliveries_id,
+    limit_key,
+)
 from windrow.pipelines.webhooks.webhook import SIGNATURE, EventName, Webhook
 from windrow.queue.job import Job, JobState
 from windrow.queue.outcome import Done, Snooze
 from windrow.queue.queue import Queue
+from windrow.worker.registry import Handler, handler
 
 SECONDS: Final = 10.0  # for an answer
 LOOK_SECONDS: Final = 2.0  # until it is looked again whether a run has ended
@@ -35,6 +44,17 @@ ENDS: Final[dict[JobState, EventName]] = {
     JobState.FAILED: "failed",
     JobState.CANCELLED: "cancelled",
 }
+
+
+def make_handlers(queue: Queue, fetcher: Fetcher, secret: str = "") -> list[Handler]:
+    """The handler of deliveries, bound to one queue and one fetcher."""
+    sender = Sender(queue, fetcher, secret)
+
+    @handler(KIND, queue=QUEUE, max_attempts=ATTEMPTS, backoff=WAITS)
+    async def deliver(job: Job, delivery: Delivery) -> Done | Snooze:
+        return await sender.deliver(job, delivery)
+
+    return [deliver]
 
 
 class Sender:

@@ -25,14 +25,12 @@ from windrow.clock import Clock
 from windrow.errors import GroupEnded, GroupNotFound
 from windrow.queue.job import Job, JobState
 from windrow.queue.notifying import Notifier
-from windrow.queue.postgres.accounting import Accounting
-from windrow.queue.postgres.api_keys import ApiKeys
+from windrow.queue.postgres.accounts import Accounts
 from windrow.queue.postgres.bounding import find_bounds, keep_bounds
 from windrow.queue.postgres.calling import Calling
 from windrow.queue.postgres.changing import Changing
 from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.copying import Copying
-from windrow.queue.postgres.credentials import Credentials
 from windrow.queue.postgres.dialects import Dialects
 from windrow.queue.postgres.examining import Examining
 from windrow.queue.postgres.failures import wrapped_errors
@@ -60,7 +58,6 @@ from windrow.queue.postgres.keying import (
     rooms_of,
     split,
 )
-from windrow.queue.postgres.leading import Leading
 from windrow.queue.postgres.leasing import Leasing
 from windrow.queue.postgres.limiting import Limiting
 from windrow.queue.postgres.listening import Listener, Listening, listening_address
@@ -97,12 +94,9 @@ class PostgresStore(
     FarRuns,
     Copying,
     Importing,
-    Leading,
     Listening,
     Registering,
-    Credentials,
-    ApiKeys,
-    Accounting,
+    Accounts,
     Streaming,
     Examining,
     Dialects,

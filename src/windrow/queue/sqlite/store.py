@@ -63,13 +63,11 @@ from windrow.queue.records import (
     WorkerRow,
 )
 from windrow.queue.sqlite import (
-    accounting,
-    api_keys,
+    accounts,
     bounding,
     changing,
     claiming,
     copying,
-    credentials,
     dialects,
     editing,
     enlisting,
@@ -77,7 +75,6 @@ from windrow.queue.sqlite import (
     finishing,
     grouping,
     importing,
-    leading,
     leasing,
     limiting,
     looking,
@@ -593,58 +590,64 @@ class SqliteStore(FarRunVerbs):
     # API keys
 
     async def insert_api_key(self, row: ApiKeyRow) -> bool:
-        return await self._write(lambda work: api_keys.insert_api_key(work, row))
+        return await self._write(lambda work: accounts.insert_api_key(work, row))
 
     async def list_api_keys(self) -> list[ApiKeyInfo]:
-        return await self._read(api_keys.list_api_keys)
+        return await self._read(accounts.list_api_keys)
 
     async def delete_api_key(self, name: str) -> bool:
-        return await self._write(lambda work: api_keys.delete_api_key(work, name))
+        return await self._write(lambda work: accounts.delete_api_key(work, name))
+
+    async def revoke_session(self, id: str, expires_at: datetime) -> None:
+        await self._write(lambda work: accounts.revoke_session(work, id, expires_at))
+
+    async def list_revoked_sessions(self) -> frozenset[str]:
+        return await self._read(accounts.list_revoked_sessions)
 
     # Quotas
 
     async def put_quotas(self, rows: Sequence[QuotaRow]) -> None:
-        await self._write(lambda work: accounting.put_quotas(work, rows))
+        await self._write(lambda work: accounts.put_quotas(work, rows))
 
     async def list_quotas(self) -> list[QuotaRow]:
-        return await self._read(accounting.list_quotas)
+        return await self._read(accounts.list_quotas)
 
     async def delete_quotas(self, tenants: Sequence[str]) -> int:
-        return await self._write(lambda work: accounting.delete_quotas(work, tenants))
+        return await self._write(lambda work: accounts.delete_quotas(work, tenants))
 
     async def add_usage(self, rows: Sequence[UsageRow], *, tx: Any = None) -> None:
         if tx is not None:
-            await tx.execute(*accounting.usage_by_place(rows))
+            await tx.execute(*accounts.usage_by_place(rows))
         else:
-            await self._write(lambda work: accounting.add_usage(work, rows))
+            await self._write(lambda work: accounts.add_usage(work, rows))
 
     async def get_usage(self, tenant: str, period: datetime) -> int:
-        return await self._read(lambda work: accounting.get_usage(work, tenant, period))
+        return await self._read(lambda work: accounts.get_usage(work, tenant, period))
 
     async def open_runs(self, rows: Sequence[RunRow]) -> None:
-        await self._write(lambda work: accounting.open_runs(work, rows))
+        await self._write(lambda work: accounts.open_runs(work, rows))
 
     async def settle_runs(self, ids: Sequence[str]) -> None:
-        await self._write(lambda work: accounting.settle_runs(work, ids))
+        await self._write(lambda work: accounts.settle_runs(work, ids))
 
     # Credentials
 
     async def put_credential(self, row: CredentialRow) -> None:
-        await self._write(lambda work: credentials.put_credential(work, row))
+        await self._write(lambda work: accounts.put_credential(work, row))
 
     async def list_credentials(self, tenant: str | None) -> list[CredentialInfo]:
-        return await self._read(lambda work: credentials.list_credentials(work, tenant))
+        return await self._read(lambda work: accounts.list_credentials(work, tenant))
 
     async def delete_credential(self, name: str, tenant: str | None) -> bool:
-        return await self._write(lambda work: credentials.delete_credential(work, name, tenant))
+        return await self._write(lambda work: accounts.delete_credential(work, name, tenant))
 
     # Maintenance
 
     async def elect_leader(self, role: str, holder: str, seconds: float) -> bool:
-        return await self._write(lambda work: leading.elect_leader(work, role, holder, seconds))
+        return await self._write(lambda work: registering.elect_leader(work, role, holder, seconds))
 
     async def resign_leader(self, role: str, holder: str) -> bool:
-        return await self._write(lambda work: leading.resign_leader(work, role, holder))
+        return await self._write(lambda work: registering.resign_leader(work, role, holder))
 
     async def fold_counts(self) -> None:
         """Nothing to fold: the one writer keeps totals."""

@@ -10,7 +10,6 @@ from windrow.ingest.web.robots import (
     ALLOWS_ALL,
     UNREACHABLE,
     Robots,
-    agent_of,
     read_robots,
     robots_of_answer,
     robots_url,
@@ -106,16 +105,3 @@ def test_rule_made_of_wildcards_costs_no_time() -> None:
 
 def test_file_lies_at_the_root_of_an_origin() -> None:
     assert robots_url("https://example.org:8443/a/b?c") == "https://example.org:8443/robots.txt"
-
-
-@pytest.mark.parametrize(
-    ("headers", "wanted"),
-    [
-        (None, None),
-        ({"User-Agent": "Bot/1.0 (+https://example.org)"}, "Bot"),
-        ({"user-agent": "Some Bot"}, "Some"),
-        ({"Accept": "a"}, None),
-    ],
-)
-def test_agent_is_the_name_it_gives_itself(headers: dict | None, wanted: str | None) -> None:
-    assert agent_of(headers) == wanted
