@@ -35,6 +35,7 @@
     │  └─ EmbeddingRefused(items)         these texts, by their places, it does not take
     └─ QueueError
        ├─ InvalidJob                      bad input; nothing was written
+       │  ├─ InvalidOutcome               what a handler returned, or how a run was to end
        │  ├─ PayloadTooLarge
        │  ├─ ResultTooLarge
        │  └─ InvalidSchedule
@@ -444,6 +445,12 @@ class InvalidJob(QueueError):
     """The job is not valid, so nothing was written."""
 
     hint = "nothing was written: change what the message names, and ask again"
+
+
+class InvalidOutcome(InvalidJob):
+    """The outcome of a run is not valid, so nothing was written."""
+
+    hint = "return Done, Retry, Snooze, Fail or Cancel with the arguments that the message names"
 
 
 class PayloadTooLarge(InvalidJob):

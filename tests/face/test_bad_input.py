@@ -89,6 +89,41 @@ async def test_unstorable_characters_never_lose_a_job_or_a_result(
     assert (read.result, read.is_cleaned) == ({"key�": "�"}, True)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        *({"percent": float("nan")}, {"percent": "5"}, {"percent": True}, {"message": 5}),
+        *({"n": "x"}, {"n": None}, {"n": [1]}, {"n": True}, {"n": float("nan")}, {"n": 2**63}),
+        *({"a\x00": 1}, {"a\ud800": 1}, {"": 1}),
+    ],
+    ids=ascii,
+)
+async def test_progress_that_is_no_progress_is_refused(queue: Queue, said: dict[str, Any]) -> None:
+    made = await queue.enqueue("work")
+    [job] = (lease := await queue.claim()).jobs
+    with pytest.raises(InvalidJob, match=r"progress|counter"):
+        await lease.progress(job, **said)
+    await lease.progress(job, 10**400, "all", pages=2**63 - 1)
+    progress = (await queue.get(made.id)).progress
+    assert progress is not None
+    assert (progress.percent, progress.counters) == (100, {"pages": 2**63 - 1})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"{oops", b"", b"1],[2", b"NaN", b'"a\x00"', b'"\\ud800"', b"[" * 100_000),
+        *(b'"\xff"', b"1e400", b"9" * 5000),
+    ],
+)
+async def test_raw_json_that_cannot_be_read_is_refused(queue: Queue, text: bytes) -> None:
+    """One that was stored would break every listing it is in."""
+    for value in (msgspec.Raw(text), {"inner": msgspec.Raw(text)}):
+        with pytest.raises(InvalidJob, match="the payload cannot be written as JSON"):
+            await queue.enqueue("work", value)
+    assert await queue.list() == []
+
+
 async def test_an_error_with_a_nul_is_kept(queue: Queue) -> None:
     made = await queue.enqueue("work")
     [job] = (lease := await queue.claim()).jobs

@@ -16,10 +16,10 @@ from typing import Any, Final, get_args
 import msgspec
 
 from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
-from windrow.queue.codec import Encoded, encode, is_storable
+from windrow.queue.codec import Encoded, clean_text, encode, is_storable
 from windrow.queue.ids import is_id, new_id, new_ids
 from windrow.queue.job import NewJob, OnConflict
-from windrow.queue.kinds import Kind, usual
+from windrow.queue.kinds import Kind, check_kind, usual
 from windrow.queue.records import FOREVER, JobRow, LimitRow, OnFull
 
 MIB: Final = 1024 * 1024
@@ -32,8 +32,9 @@ GROUP_KEY_BYTES: Final = 16  # of the hash
 MAX_TAGS: Final = 100
 MAX_LIMIT_KEYS: Final = 8
 INT32: Final = 2**31 - 1
+COUNT_MOST: Final = 2**63 - 1  # of a counter of progress
 YEAR: Final = 366 * 86_400
-# Rates and weights; beyond these a float would lose count.
+# Rates; beyond these a float would lose count.
 LEAST: Final = 1e-6
 MOST: Final = 1e6
 HOLD_WITHOUT_LIMITS: Final = "max_hold is for jobs with limits"
@@ -41,8 +42,7 @@ _MODES: Final = get_args(OnConflict)
 _ON_FULL: Final = get_args(OnFull)
 
 
-@dataclass(frozen=True, slots=True)
-class SizeLimits:
+class SizeLimits(msgspec.Struct, frozen=True):
     """The largest payload and result that are taken, in bytes of JSON."""
 
     payload: int = MAX_PAYLOAD
@@ -53,6 +53,7 @@ def to_row(job: NewJob, limits: SizeLimits, new: str | None = None) -> JobRow:
     """The checked and encoded form of a new job. `new` is its id, if it brings none itself."""
     payload = encode_payload(job.payload, limits)
     headers = check_headers(job.headers, limits)
+    check_kind(job.kind)
     kind = usual(check_name(job.kind, "kind"))
     limit_keys = check_limit_keys(_given(job.limits, kind.limits))
     return JobRow(
@@ -89,6 +90,21 @@ _options_of: Final = attrgetter(*(name for name in NewJob.__struct_fields__ if n
 _NUMBERS: Final = (
     *("priority", "delay", "max_attempts", "max_crashes", "lease", "retention", "max_hold"),
 )
+
+
+def check_new_jobs(jobs: Any) -> tuple[NewJob, ...]:
+    """Several new jobs, as `enqueue_many` takes them."""
+    wanted = "enqueue_many takes a list of NewJob"
+    if isinstance(jobs, NewJob | str) or not isinstance(jobs, Iterable):
+        raise InvalidJob(f"{wanted}, not of type {type(jobs).__name__}")
+    listed = tuple(jobs)
+    for job in listed:
+        if not isinstance(job, NewJob):
+            raise InvalidJob(
+                f"{wanted}, and one item is of type {type(job).__name__}: a handler's "
+                "job(payload) makes a NewJob"
+            )
+    return listed
 
 
 def to_rows(jobs: Iterable[NewJob], limits: SizeLimits) -> list[JobRow]:
@@ -231,6 +247,30 @@ def check_seconds(value: Any, what: str) -> float | None:
     if not 0 <= seconds <= 100 * YEAR:
         raise InvalidJob(f"{what} must be between 0 seconds and 100 years, not {value!r}")
     return float(seconds)
+
+
+def check_percent(value: Any) -> int | None:
+    """How far a job is; less than nothing and more than all of it are taken for these."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise InvalidJob(f"the percentage of progress must be a number, not {value!r}")
+    return int(max(0, min(100, value)))
+
+
+def check_message(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidJob(f"the message of progress must be a text, not {value!r}")
+    return None if value is None else clean_text(value)
+
+
+def check_counters(counters: Mapping[str, Any]) -> dict[str, Any]:
+    for name, count in counters.items():
+        is_number = isinstance(count, int | float) and not isinstance(count, bool)
+        if not is_number or not -COUNT_MOST <= count <= COUNT_MOST:
+            raise InvalidJob(f"the counter {name!r} of progress must be a number, not {count!r}")
+        check_name(name, "counter")
+    return dict(counters)
 
 
 def check_run_at(job: NewJob) -> datetime | None:

@@ -7,8 +7,7 @@ nothing and raises `LeaseLost`.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
@@ -17,14 +16,15 @@ from windrow.queue.checks import SizeLimits, check_lease, check_seconds, encode_
 from windrow.queue.codec import clean_text
 from windrow.queue.job import Job, JobError, JobState, NewJob
 from windrow.queue.limits import make_room
-from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
+from windrow.queue.outcome import OUTCOMES, Cancel, Done, Fail, Outcome, Retry, Snooze, shown
 from windrow.queue.policy import Backoff, backoff
-from windrow.queue.records import Finish
+from windrow.queue.records import Finish, Finished
 from windrow.queue.steps import LeasedRun, report_progress, token_of
 from windrow.queue.store import JobTransaction, Store
 from windrow.redaction import redact_text
 
-MAX_TRACEBACK = 20_000
+MAX_TRACEBACK = 20_000  # characters
+MAX_MESSAGE = 20_000
 
 
 class Lease:
@@ -88,8 +88,7 @@ class Lease:
             raise
         self._open.pop(job.id, None)
         await make_room(self._store, [job.limits])
-        if finished.lost:
-            raise LeaseLost(*finished.lost)
+        _check_written(finished)
 
     async def _hand_back_what_was_lost(self, job: Job) -> None:
         """Completing again a job whose transaction could not be committed would complete it
@@ -117,8 +116,7 @@ class Lease:
         for finish in finishes:
             self._open.pop(finish.id, None)
         await make_room(self._store, [job.limits for job, _ in outcomes])
-        if finished.lost:
-            raise LeaseLost(*finished.lost)
+        _check_written(finished)
 
     async def renew(self, seconds: float | timedelta | None = None) -> datetime | None:
         """Hold the lease longer: for its own length, or for `seconds` (1 at least, rounded up to
@@ -136,7 +134,12 @@ class Lease:
         return renewal.expires_at
 
     async def progress(
-        self, job: Job, percent: float | None = None, message: str | None = None, **counters: int
+        self,
+        /,
+        job: Job,
+        percent: float | None = None,
+        message: str | None = None,
+        **counters: int,
     ) -> None:
         """Say how far the job is. The percentage never goes back."""
         await report_progress(self._store, job, percent, message, counters)
@@ -224,7 +227,22 @@ class LazyTransaction:
 
 
 def to_finish(job: Job, outcome: Outcome, limits: SizeLimits) -> Finish:
-    """What the store is to do for an outcome: the one place where outcomes become states."""
+    """What the store is to do for an outcome: the one place where outcomes become states.
+
+    Raises a WindrowError, whatever is wrong with the outcome: its parts are a user's objects, whose
+    methods may raise anything.
+    """
+    try:
+        return _to_finish(job, outcome, limits)
+    except WindrowError:
+        raise
+    except Exception as error:
+        raise InvalidOutcome(
+            f"the outcome {type(outcome).__name__} cannot be stored: {safe_message(error)}"
+        ) from error
+
+
+def _to_finish(job: Job, outcome: Outcome, limits: SizeLimits) -> Finish:
     token = token_of(job)
     match outcome:
         case Done():
@@ -239,7 +257,7 @@ def to_finish(job: Job, outcome: Outcome, limits: SizeLimits) -> Finish:
             )
         case Retry():
             if job.attempts + 1 >= job.max_attempts:
-                return to_finish(job, Fail(outcome.error), limits)
+                return _to_finish(job, Fail(outcome.error), limits)
             wait = backoff("default")(job.attempts) if outcome.after is None else outcome.after
             return Finish(
                 job.id,
@@ -250,30 +268,59 @@ def to_finish(job: Job, outcome: Outcome, limits: SizeLimits) -> Finish:
                 uses_attempt=True,
             )
         case Snooze():
-            delay = check_seconds(outcome.after, "after") or 0.0
+            # Made once more, as a subclass may have left out the check: None would spin.
+            delay = check_seconds(Snooze(outcome.after).after, "after") or 0.0
             return Finish(job.id, token, JobState.READY, delay=delay)
         case Fail():
             error = describe(outcome.error)
             return Finish(job.id, token, JobState.FAILED, error=error, uses_attempt=True)
         case Cancel():
-            error = JobError(None, "cancel", clean_text(outcome.reason))
+            error = JobError(None, "cancel", _stored(outcome.reason))
             return Finish(job.id, token, JobState.CANCELLED, error=error)
         case _:
             assert_never(outcome)
 
 
 def describe(error: BaseException | str) -> JobError:
-    """An error as it is kept in the job's history."""
+    """An error as it is kept in the job's history. Never raises: an exception is a user's object,
+    and its `__str__`, its notes or its frames may be broken."""
     if isinstance(error, str):
-        return JobError(None, "attempt", _shown(error) or "failed without a message")
-    trace = "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
+        return JobError(None, "attempt", _stored(error) or "failed without a message")
     return JobError(
         at=None,
         reason="attempt",
-        message=_shown(str(error)) or "no message",
-        type=type(error).__qualname__,
-        traceback=_shown(trace),
+        message=safe_message(error) or "no message",
+        type=_guarded(lambda: clean_text(str(type(error).__qualname__)), "Exception"),
+        traceback=safe_traceback(error),
     )
+
+
+def safe_traceback(error: BaseException) -> str:
+    """The traceback of an exception, even of one whose notes, frames or `__str__` are broken."""
+    return _guarded(
+        lambda: _shown("".join(traceback.format_exception(error))[-MAX_TRACEBACK:]),
+        "the traceback cannot be shown",
+    )
+
+
+def safe_message(error: BaseException) -> str:
+    """The text of an exception, or of which type it is if it has none that can be read."""
+    name = _guarded(lambda: clean_text(type(error).__name__), "Exception")
+    unreadable = f"{name} without a readable message: its __str__ failed"
+    return _guarded(lambda: _stored(str(error)), unreadable)
+
+
+def _guarded(make: Callable[[], str], otherwise: str) -> str:
+    """What a user's method makes. It may raise anything, SystemExit too."""
+    try:
+        return make()
+    except BaseException:
+        return otherwise
+
+
+def _stored(text: str) -> str:
+    """A message as it is stored: of bounded length, and exactly a `str`."""
+    return _shown(str.__str__(text)[:MAX_MESSAGE])
 
 
 def _shown(text: str) -> str:

@@ -16,8 +16,14 @@ from typing import Any
 import msgspec
 
 from windrow.errors import LeaseLost
-from windrow.queue.checks import SizeLimits, check_name, encode_step
-from windrow.queue.codec import clean_text
+from windrow.queue.checks import (
+    SizeLimits,
+    check_counters,
+    check_message,
+    check_name,
+    check_percent,
+    encode_step,
+)
 from windrow.queue.insisting import insist
 from windrow.queue.job import Job
 from windrow.queue.records import ProgressReport
@@ -92,9 +98,9 @@ async def report_progress(
     report = ProgressReport(
         id=job.id,
         token=token_of(job),
-        percent=None if percent is None else max(0, min(100, int(percent))),
-        message=None if message is None else clean_text(message),
-        counters=counters,
+        percent=check_percent(percent),
+        message=check_message(message),
+        counters=check_counters(counters),
     )
     if lost := await store.report_progress([report]):
         raise LeaseLost(*lost)

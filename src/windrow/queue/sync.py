@@ -1,9 +1,5 @@
-"""`Queue.sync()`: the blocking face, made from the async one so that there is nothing to keep true.
-
-One background thread runs an event loop; every coroutine method of the wrapped object becomes a
-blocking method that runs there. Values that have coroutine methods of their own (a `Lease`) come
-back wrapped in the same way.
-"""
+"""Async code called from code that blocks: an event loop in a thread, and what a claimed job
+offers (`job.tx`, `job.step`) as methods that block."""
 
 from __future__ import annotations
 
@@ -13,20 +9,12 @@ import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from windrow.queue.events import Event, EventReader
 from windrow.queue.job import Job
-from windrow.queue.lease import Lease
 from windrow.queue.steps import LeasedRun, read_step
-from windrow.queue.transactions import is_blocking, run_sync
 
-if TYPE_CHECKING:
-    from windrow.queue.queue import Queue
-
-_ENQUEUING: Final = frozenset({"enqueue", "enqueue_many"})
-
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -36,16 +24,32 @@ class Runner(Protocol):
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T: ...
 
 
+class _Exit(Exception):
+    """Carries an exit out of a task: as such it would end the event loop, with all that runs."""
+
+    def __init__(self, exit: BaseException) -> None:
+        self.exit = exit
+
+
+async def _without_exit(coroutine: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await coroutine
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise _Exit(error) from None
+
+
 class LoopPortal:
     """The way into an event loop from other threads than its own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        future = asyncio.run_coroutine_threadsafe(_without_exit(coroutine), self.loop)
         try:
             return future.result()
+        except _Exit as carrier:
+            raise carrier.exit from None
         except KeyboardInterrupt:
             future.cancel()  # nobody waits for it any more
             raise
@@ -57,63 +61,33 @@ class Portal(LoopPortal):
     def __init__(self) -> None:
         super().__init__(asyncio.new_event_loop())
         self._thread = threading.Thread(
-            target=self._loop.run_forever, name="windrow-sync", daemon=True
+            target=self.loop.run_forever, name="windrow-sync", daemon=True
         )
         self._thread.start()
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
-        self._loop.close()
+        self.loop.close()
 
 
-class Blocking:
-    """A face on an async object: its coroutine methods block, everything else is as it is."""
+class BlockingTransaction:
+    """The transaction of a job, `job.tx`, for code that blocks."""
 
     def __init__(self, target: Any, portal: LoopPortal) -> None:
-        self._target = target
+        self.target = target
         self._portal = portal
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._target, name)
-        if inspect.iscoroutinefunction(value):
-            blocking = self.__dict__[name] = self._blocking(value)  # found at once the next time
-            return blocking
-        if name == "events":
-            return self._reading(value)
-        return value
+        value = getattr(self.target, name)
+        if not inspect.iscoroutinefunction(value):
+            return value
 
-    def __bool__(self) -> bool:
-        return bool(self._target)
-
-    def __dir__(self) -> list[str]:
-        return dir(self._target)
-
-    def _blocking(self, method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
-        @functools.wraps(method)
+        @functools.wraps(value)
         def call(*args: Any, **kwargs: Any) -> Any:
-            # A caller's own blocking connection belongs to the caller's thread.
-            if is_blocking(kwargs.get("tx")):
-                return run_sync(method(*args, **kwargs))
-            return self._wrap(self._portal.run(method(*args, **kwargs)))
+            return self._portal.run(value(*args, **kwargs))
 
         return call
-
-    def _reading(self, method: Callable[..., EventReader]) -> Callable[..., BlockingReader]:
-        @functools.wraps(method)
-        def call(*args: Any, **kwargs: Any) -> BlockingReader:
-            return BlockingReader(method(*args, **kwargs), self._portal)
-
-        return call
-
-    def _wrap(self, result: Any) -> Any:
-        if isinstance(result, Job):
-            block_on(result, self._portal)
-        if not isinstance(result, Lease):
-            return result
-        for job in result.jobs:
-            block_on(job, self._portal)
-        return Blocking(result, self._portal)
 
 
 class BlockingRun:
@@ -142,14 +116,14 @@ class BlockingRun:
 def block_on(job: Job, portal: LoopPortal) -> None:
     """Let the methods of a claimed job block, for code in another thread than the loop's."""
     if isinstance(job.leased_run, LeasedRun):
-        job.tx = Blocking(job.tx, portal)
+        job.tx = BlockingTransaction(job.tx, portal)
         job.leased_run = BlockingRun(job.leased_run, portal)
 
 
 def unblock(job: Job) -> None:
     """Let the methods of a job be awaited again: its thread has ended."""
-    if isinstance(job.tx, Blocking) and isinstance(job.leased_run, BlockingRun):
-        job.tx = job.tx._target
+    if isinstance(job.tx, BlockingTransaction) and isinstance(job.leased_run, BlockingRun):
+        job.tx = job.tx.target
         job.leased_run = job.leased_run._run
 
 
@@ -194,58 +168,3 @@ async def pause(seconds: float) -> None:
         time.sleep(seconds)  # noqa: ASYNC251 — there is no loop to keep waiting
     else:
         await asyncio.sleep(seconds)
-
-
-class SyncQueue(Blocking):
-    """A `Queue` for code that blocks: Django, Flask, scripts. Use it as a context manager."""
-
-    _portal: Portal
-
-    def _blocking(self, method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
-        through_loop = super()._blocking(method)
-        if method.__name__ not in _ENQUEUING or self._target.store.capabilities.needs_loop:
-            return through_loop
-
-        @functools.wraps(method)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            # Straight to the store's thread: the way by the portal's loop costs more than the job.
-            if asyncio._get_running_loop() is None:
-                return run_sync(method(*args, **kwargs))
-            return through_loop(*args, **kwargs)
-
-        return call
-
-    @classmethod
-    def open(cls, opening: Callable[[], Coroutine[Any, Any, Any]]) -> SyncQueue:
-        portal = Portal()
-        try:
-            return cls(portal.run(opening()), portal)
-        except BaseException:
-            portal.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    def run(
-        self,
-        function: Callable[Concatenate[Queue, P], Coroutine[Any, Any, T]],
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> T:
-        """Run an async function that takes a queue, and wait for it: `queue.run(drain, [mail])`."""
-        return self._portal.run(function(self._target, *args, **options))
-
-    def job_queue(self, *args: Any, **options: Any) -> Any:
-        return Blocking(self._target.job_queue(*args, **options), self._portal)
-
-    def as_tenant(self, tenant: str) -> Any:
-        """The queue of one tenant, on the connections of this one, which closes them."""
-        return Blocking(self._target.as_tenant(tenant), self._portal)
-
-    def close(self) -> None:
-        self._portal.run(self._target.close())
-        self._portal.close()

@@ -16,6 +16,7 @@ from windrow.queue.outcome import Outcome
 from windrow.worker.classify import to_outcome, with_backoff
 from windrow.worker.registry import Handler
 from windrow.worker.runs import Run
+from windrow.worker.service import is_cancellation
 
 Call = Callable[[Sequence[Run]], Awaitable[Any]]
 OnError = Callable[[BaseException, Run], Awaitable[Outcome]]
@@ -74,35 +75,44 @@ async def run_batch(runs: Sequence[Run], call: Call, on_error: OnError) -> list[
     """An outcome for each run, in order."""
     try:
         value = await call(runs)
-    except asyncio.CancelledError:
-        raise
     except BaseException as error:
+        if is_cancellation(error):
+            raise
         if len(runs) == 1 or _is_transient(error):
             return [await on_error(error, run) for run in runs]
         half = len(runs) // 2
         first = await run_batch(runs[:half], call, on_error)
         return first + await run_batch(runs[half:], call, on_error)
     try:
-        outcomes = _each(value, len(runs))
-    except PayloadMismatch as error:
+        values = _each(value, len(runs))
+    except BaseException as error:
         return [await on_error(error, run) for run in runs]
-    return [
-        with_backoff(outcome, run.job, run.handler)
-        for outcome, run in zip(outcomes, runs, strict=True)
-    ]
+    pairs = zip(values, runs, strict=True)
+    return [await _outcome_of(value, run, on_error) for value, run in pairs]
 
 
-def _each(value: Any, count: int) -> list[Outcome]:
+async def _outcome_of(value: Any, run: Run, on_error: OnError) -> Outcome:
+    """The outcome of one job of a batch; a wrong one fails that job and no other."""
+    try:
+        return with_backoff(to_outcome(value), run.job, run.handler)
+    except BaseException as error:  # of a user's back-off, which may raise anything
+        return await on_error(error, run)
+
+
+def _each(value: Any, count: int) -> Sequence[Any]:
     """What a batch handler returned, job by job; nothing means that all are done."""
     if value is None:
-        return [to_outcome(None)] * count
+        return [None] * count
     if not isinstance(value, list | tuple) or len(value) != count:
         raise PayloadMismatch(
             "batch", "answer", f"a batch handler returns None or a list of {count} outcomes"
         )
-    return [to_outcome(one) for one in value]
+    return value
 
 
 def _is_transient(error: BaseException) -> bool:
-    known = isinstance(error, WindrowError) and error.transient
-    return known or isinstance(error, ConnectionError | TimeoutError)
+    try:
+        known = isinstance(error, WindrowError) and error.transient
+        return bool(known) or isinstance(error, ConnectionError | TimeoutError)
+    except BaseException:  # the error's class is a user's, and `transient` may be a property
+        return False

@@ -9,15 +9,15 @@
 
 from __future__ import annotations
 
+import math
+from types import CoroutineType
 from typing import Any, Final
 
-from windrow.errors import RateLimited, WindrowError
+from windrow.errors import InvalidOutcome, RateLimited, WindrowError
+from windrow.queue.checks import YEAR, check_seconds
 from windrow.queue.job import Job
-from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
+from windrow.queue.outcome import OUTCOMES, Done, Fail, Outcome, Retry, Snooze
 from windrow.worker.registry import Handler
-
-OUTCOMES = (Done, Retry, Snooze, Fail, Cancel)
-
 
 _DONE: Final = Done()
 
@@ -26,7 +26,14 @@ def to_outcome(value: Any) -> Outcome:
     """What a handler returned, as an outcome."""
     if value is None:
         return _DONE
-    return value if isinstance(value, OUTCOMES) else Done(value)
+    if isinstance(value, OUTCOMES):
+        return value
+    if isinstance(value, CoroutineType):
+        value.close()
+        raise InvalidOutcome("the handler returned a coroutine: await it")
+    if isinstance(value, type) and value in OUTCOMES:
+        raise InvalidOutcome(f"the handler returned the class {value.__name__}, not an outcome")
+    return Done(value)
 
 
 def classify(error: BaseException, job: Job, handler: Handler) -> Outcome:
@@ -41,15 +48,26 @@ def classify(error: BaseException, job: Job, handler: Handler) -> Outcome:
 def with_backoff(outcome: Outcome, job: Job, handler: Handler) -> Outcome:
     """A retry that names no time waits as long as the handler's back-off says."""
     if isinstance(outcome, Retry) and outcome.after is None:
-        return Retry(outcome.error, after=handler.backoff(job.attempts))
+        return Retry(outcome.error, after=_back_off(job, handler))
     return outcome
 
 
-def _wait(error: RateLimited, job: Job, handler: Handler) -> float:
-    after = _retry_after(error)
-    return handler.backoff(job.attempts) if after is None else after
-
-
-def _retry_after(error: BaseException) -> float | None:
+def wait_for(error: BaseException, job: Job, handler: Handler) -> float:
+    """The seconds an error asks for, if it asks for a possible time, else those of the back-off."""
     after = getattr(error, "retry_after", None)
-    return float(after) if isinstance(after, int | float) and after >= 0 else None
+    if isinstance(after, int | float) and math.isfinite(after) and after >= 0:
+        return min(float(after), YEAR)
+    return _back_off(job, handler)
+
+
+def _back_off(job: Job, handler: Handler) -> float:
+    """What the handler's back-off says. Raises InvalidOutcome if that fails or is no duration."""
+    try:
+        seconds = check_seconds(handler.backoff(job.attempts), "the back-off")
+    except Exception as error:
+        raise InvalidOutcome(
+            f"the back-off of {handler.kind!r} failed: {type(error).__name__}: {error}"
+        ) from error
+    if seconds is None:
+        raise InvalidOutcome(f"the back-off of {handler.kind!r} returned None instead of seconds")
+    return seconds

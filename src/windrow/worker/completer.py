@@ -16,10 +16,11 @@ from typing import Final
 
 import msgspec
 
-from windrow.errors import StoreError, StoreReadOnly, WindrowError
+from windrow.errors import InvalidOutcome, WindrowError
+from windrow.logging import event
 from windrow.queue.checks import SizeLimits, to_rows
 from windrow.queue.job import JobState
-from windrow.queue.lease import to_finish
+from windrow.queue.lease import describe, safe_message, safe_traceback, to_finish
 from windrow.queue.limits import make_room
 from windrow.queue.outcome import Fail, Outcome, Snooze
 from windrow.queue.records import Finish, Finished
@@ -135,8 +136,16 @@ class Completer(Service):
         async def write() -> None:
             try:
                 await self._finish_in_transaction(end)
-            except Exception as error:
-                logger.exception("job %s: its end could not be written", end.run.job.id)
+            except BaseException as error:
+                if is_cancellation(error):
+                    raise
+                logger.error(
+                    "job %s: its end could not be written\n%s",
+                    end.run.id,
+                    safe_traceback(error),
+                    extra=event("job.end_refused", job_id=end.run.id, error=safe_message(error)),
+                )
+                end.run.is_mute = True
                 if end.run in self._runs:
                     self.add(end.run, Fail(error))
 
@@ -203,15 +212,38 @@ class Completer(Service):
         """The database refuses a batch for good. Find the job it refuses, and fail that one."""
         if len(ends) > 1:
             for end in ends:
-                await self._finish([end])
-            return
-        [end] = ends
-        if isinstance(end.outcome, Fail):
-            logger.error("job %s: its end cannot be written: %s", end.run.job.id, error)
-            self._drop(end.run)
-            return
-        end = self._end_of(end.run, Fail(error))
-        await (self._finish_in_transaction(end) if end.is_by_itself else self._finish([end]))
+                if end.finish.delay:
+                    self.put_back(end.finish.id, end.finish.delay)
+        log_refused(finished)
+        unwritten = {*finished.lost, *finished.conflicting}
+        with_completed = logs_completed()
+        for end in ends:
+            if end.run.id in unwritten:
+                if end.run.id in finished.lost:
+                    self._observers.lost(end.run.job)
+            elif self._log_runs and (with_completed or end.finish.state is not JobState.COMPLETED):
+                log_end(end.run, end.finish)
+        if any(run.limits for run in runs):
+            await make_room(self._store, [run.limits for run in runs])
+
+    async def _replace(self, end: End, error: Exception) -> None:
+        """The store refuses an end for good: fail its job instead, first with the error, then with
+        a plain text. If that is refused too, the lease of the job is left to expire."""
+        run = end.run
+        why = f"the end of this run could not be stored: {safe_message(error)}"
+        if not isinstance(end.outcome, Fail):
+            other = self._end_of(run, Fail(error))
+        elif not isinstance(end.outcome.error, str):
+            other = self._end_of(run, Fail(why))
+        else:
+            other = None
+        if other is None:
+            logger.error(
+                "job %s: %s", run.id, why, extra=event("job.end_refused", job_id=run.id, error=why)
+            )
+            self._drop(run)
+            raise error
+        await (self._finish_in_transaction(other) if other.is_by_itself else self._finish([other]))
 
     async def _finish_in_transaction(self, end: End) -> None:
         """End a job in whose transaction something was or is to be written; by itself."""
@@ -238,10 +270,11 @@ class Completer(Service):
 
     def _end_of(self, run: Run, outcome: Outcome) -> End:
         try:
-            finish = to_finish(run.job, outcome, self._limits)
-        except WindrowError as error:  # a result or a follow-up that cannot be stored
-            finish = to_finish(run.job, Fail(error), self._limits)
-        return End(run, outcome, finish)
+            if (run.job.id, run.job.lease_token or "") != (run.id, run.token):
+                raise InvalidOutcome("the handler changed the id or the lease of its job")
+            return End(run, outcome, to_finish(run.job, outcome, self._limits))
+        except BaseException as error:  # a result's attributes may raise anything
+            return _failed_end(run, error)
 
     async def _with_last_words(self, end: End) -> Finish:
         """A failure is written whatever becomes of what follows from it. What the run had written
@@ -252,9 +285,18 @@ class Completer(Service):
             await _rollback(run)
             said = end.tell(run.job, "" if finish.error is None else finish.error.message)
             jobs = await said if isinstance(said, Awaitable) else said
-            return msgspec.structs.replace(finish, then=tuple(to_rows(jobs, self._limits)))
-        except Exception:
-            logger.exception("job %s: on_failure of %s failed", run.job.id, run.job.kind)
+            then = check_follow_ups(jobs, f"on_failure of {run.job.kind!r}")
+            return msgspec.structs.replace(finish, then=tuple(to_rows(then, self._limits)))
+        except BaseException as error:
+            if is_cancellation(error):
+                raise
+            logger.error(
+                "job %s: on_failure of %s failed\n%s",
+                run.id,
+                run.handler.kind,
+                safe_traceback(error),
+                extra=event("job.on_failure_failed", job_id=run.id, kind=run.handler.kind),
+            )
             run.is_mute = True
             await _rollback(run)
             return finish
@@ -308,7 +350,17 @@ class End:
         return self.has_last_words or self.finish.state is JobState.COMPLETED
 
 
-def _after_trouble(end: End, error: StoreError) -> Outcome:
+def _failed_end(run: Run, error: BaseException) -> End:
+    """Made of what was claimed, and not of the job, which the handler may have changed. The error
+    may be a user's, whose `__class__` raises."""
+    why = error
+    if not issubclass(type(error), WindrowError):
+        why = InvalidOutcome(f"the outcome cannot be stored: {safe_message(error)}")
+    finish = Finish(run.id, run.token, JobState.FAILED, error=describe(why), uses_attempt=True)
+    return End(run, Fail(why), finish)
+
+
+def _after_trouble(end: End, error: Exception) -> Outcome:
     """How a run ends whose transaction was lost, or committed without a reply: then this next end
     is recognised as a repetition."""
     is_ours = error.transient or isinstance(error, StoreReadOnly)

@@ -17,16 +17,18 @@ from typing import Any, Final
 
 from windrow.errors import HandlerTimeout, RateLimited, StoreError
 from windrow.queue.job import DEFAULT_MAX_ATTEMPTS, Job
+from windrow.queue.lease import safe_message
 from windrow.queue.outcome import Fail, Outcome, Snooze
 from windrow.queue.store import Store
 from windrow.queue.sync import LoopPortal, block_on
 from windrow.worker.batches import Batches, run_batch
-from windrow.worker.classify import classify, to_outcome, with_backoff
+from windrow.worker.classify import classify, to_outcome, wait_for, with_backoff
 from windrow.worker.lines import Lines
 from windrow.worker.observers import Observers
 from windrow.worker.pace import Pace
 from windrow.worker.processes import Processes
 from windrow.worker.registry import Handler
+from windrow.worker.run_log import duration
 from windrow.worker.runs import Run, Runs, Stage, Stop
 from windrow.worker.threads import Threads
 
@@ -36,6 +38,7 @@ logger = logging.getLogger(__name__)
 LAST_CRASHES: Final = 2
 # How long others may take to end before a job that is to run alone is handed back for a while.
 QUIET_SECONDS: Final = 5.0
+SELF_CANCELLED: Final = "the handler cancelled its own task"
 
 Ended = Callable[[Run, Outcome | None], None]
 
@@ -208,8 +211,10 @@ class Executor:
             await (self._run_batch([run]) if run.handler.is_batch else self._run_one(run))
 
     async def _run_one(self, run: Run) -> None:
-        await self._run_here(run, asyncio.current_task())
-        self._called()
+        try:
+            await self._run_here(run, asyncio.current_task())
+        finally:
+            self._called()
 
     async def _run_here(self, run: Run, task: asyncio.Task[Any] | None) -> None:
         """Run one job in the task that we are in."""
@@ -259,9 +264,13 @@ class Executor:
             outcomes = await run_batch(runs, call, fail)
         except asyncio.CancelledError:
             outcomes = [_stopped(run) for run in runs]
-        for run, outcome in zip(runs, outcomes, strict=True):
-            self._end(run, None if run.stop is Stop.LOST else outcome)
-        self._called()
+        except BaseException as error:  # each run has to end, whatever it was
+            outcomes = [Fail(error) for _ in runs]
+        try:
+            for run, outcome in zip(runs, outcomes, strict=True):
+                self._end(run, None if run.stop is Stop.LOST else outcome)
+        finally:
+            self._called()
 
     def _call(self, handler: Handler, args: Sequence[Any]) -> Awaitable[Any]:
         if handler.run == "process":
@@ -285,12 +294,11 @@ class Executor:
             await self._park(error, handler.backoff(job.attempts))
         return classify(error, job, handler)
 
-    async def _park(self, error: RateLimited, usual: float) -> None:
+    async def _park(self, error: RateLimited, job: Job, handler: Handler) -> None:
         """Stop the whole key, so that its other jobs do not find out one by one. Where there are no
         limits each does."""
         if not self._store.capabilities.limits:
             return
-        seconds = usual if error.retry_after is None else error.retry_after
         try:
             await self._store.park_key(error.key, seconds=seconds)
         except StoreError as trouble:
@@ -305,6 +313,7 @@ class Executor:
         if run is self._alone:
             self._alone = None
         run.stage = Stage.ENDED
+        run.ended_at = time.monotonic()
         self._ended(run, outcome)
 
 
@@ -327,4 +336,4 @@ def _stopped(run: Run) -> Outcome | None:
         case Stop.ASKED | Stop.SHUTDOWN:
             return Snooze(0)
         case None:
-            return Fail("the handler cancelled its own task")
+            return Fail(SELF_CANCELLED)

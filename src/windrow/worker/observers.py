@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, assert_never
 
 from windrow.queue.job import Job
+from windrow.queue.lease import safe_traceback
 from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 
 logger = logging.getLogger(__name__)
@@ -91,8 +92,13 @@ class Observers:
         for one in self._observers:
             try:
                 getattr(one, what)(*args)
-            except Exception:
-                logger.exception("an observer failed at %r", what)
+            except BaseException as error:  # else the end of the run would not be written
+                logger.error(
+                    "an observer failed at %r\n%s",
+                    what,
+                    safe_traceback(error),
+                    extra=event("observer.failed", method=what),
+                )
 
 
 def _wrapped(observer: Observer, job: Job, call: Call) -> Call:

@@ -16,7 +16,6 @@ import os
 import pickle
 import signal
 import threading
-import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -28,8 +27,9 @@ import msgspec
 
 from windrow.errors import InvalidJob, ProcessDied, QueueError
 from windrow.queue.job import Job
+from windrow.queue.lease import describe, safe_message
 from windrow.queue.steps import LeasedRun
-from windrow.queue.sync import BlockingRun
+from windrow.queue.sync import BlockingRun, LoopPortal
 from windrow.queue.transactions import run_sync
 from windrow.worker.registry import Handler
 
@@ -121,9 +121,8 @@ class Helper:
 
     def help(self, wish: Wish) -> tuple[bool, Any]:
         method = getattr(self._jobs[wish.job].leased_run, wish.method)
-        done = asyncio.run_coroutine_threadsafe(method(*wish.args, **wish.kwargs), self._loop)
         try:
-            return True, done.result()
+            return True, LoopPortal(self._loop).run(method(*wish.args, **wish.kwargs))
         except Exception as error:
             return False, _portable(error)
 
@@ -134,7 +133,7 @@ class Child:
     def __init__(self, waiters: ThreadPoolExecutor) -> None:
         self._waiters = waiters
         self._connection, theirs = _SPAWN.Pipe()
-        self._process = _SPAWN.Process(target=serve, args=(theirs,), daemon=True)
+        self._process = _SPAWN.Process(target=serve, args=(theirs, configuration()), daemon=True)
         with _REAPING:
             self._process.start()
         theirs.close()
@@ -191,6 +190,10 @@ class Child:
             return self._connection.recv()
         except (EOFError, OSError) as error:
             raise self._died() from error
+        except Exception as error:  # of a user's class, which takes part in its own unpickling
+            raise QueueError(
+                f"the answer of the handler's process cannot be read: {safe_message(error)}"
+            ) from error
 
     def _died(self) -> ProcessDied:
         self._reap()
@@ -298,11 +301,18 @@ def _find(module: str, name: str) -> Handler:
 
 
 def _portable(error: BaseException) -> BaseException:
-    """The error in a form that survives the way to the parent, with its traceback as a note."""
-    trace = "".join(traceback.format_exception(error))
+    """The error in a form that survives the way to the parent, with its traceback as a note. Never
+    raises: an exception is a user's object, and its methods may be broken."""
+    described = describe(error)
+    note = f"in the handler's process:\n{described.traceback}"
     try:
-        copy: BaseException = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-    except Exception:
-        copy = QueueError(f"{type(error).__qualname__}: {error}")
-    copy.add_note(f"in the handler's process:\n{trace}")
-    return copy
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+        copy.add_note(note)
+        pickle.dumps(copy)
+    except BaseException:
+        copy = None
+    if isinstance(copy, BaseException):
+        return copy
+    plain = QueueError(f"{described.type}: {described.message}")
+    plain.add_note(note)
+    return plain

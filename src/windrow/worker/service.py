@@ -13,6 +13,7 @@ from typing import Final
 
 from windrow.errors import StoreError
 from windrow.queue.bells import jittered
+from windrow.queue.lease import safe_message
 
 logger = logging.getLogger(__name__)
 
@@ -32,17 +33,59 @@ class Trouble:
         """Seconds to wait before the next try."""
         if self._count == 0:
             if isinstance(error, StoreError):
-                logger.warning("%s: trying again until it works: %s", self._what, error)
+                logger.warning(
+                    "%s: trying again until it works: %s",
+                    self._what,
+                    error,
+                    extra=event("service.failed", service=self._what, error=safe_message(error)),
+                )
             else:
-                logger.error("%s: unexpected, trying again", self._what, exc_info=error)
+                logger.error(
+                    "%s: unexpected, trying again",
+                    self._what,
+                    exc_info=error,
+                    extra=event("service.failed", service=self._what, error=safe_message(error)),
+                )
+        self._note_fault(error)
         seconds = min(FIRST_WAIT * 2 ** min(self._count, 10), LONGEST_WAIT)
         self._count += 1
         return jittered(seconds)
 
     def over(self) -> None:
         if self._count:
-            logger.warning("%s: works again after %d tries", self._what, self._count)
-            self._count = 0
+            logger.warning(
+                "%s: works again after %d tries",
+                self._what,
+                self._count,
+                extra=event("service.recovered", service=self._what, tries=self._count),
+            )
+            self._count = self._faults = 0
+            self._faulty_since = self._error = None
+
+    @property
+    def report(self) -> str | None:
+        """What keeps failing, in a sentence; None while there is nothing to report."""
+        if self._error is None or self._faults < REPORTED_FAILURES:
+            return None
+        return (
+            f"its {self._what} failed {self._faults} times in a row: "
+            f"{type(self._error).__name__}: {safe_message(self._error)}"
+        )
+
+    def is_hopeless(self, seconds: float) -> bool:
+        """Whether it has kept failing for so long for a reason that does not end by itself."""
+        if self._faulty_since is None or self._faults < REPORTED_FAILURES:
+            return False
+        return time.monotonic() - self._faulty_since >= seconds
+
+    def _note_fault(self, error: BaseException) -> None:
+        if is_outage(error):
+            return
+        self._faults += 1
+        self._error = error
+        is_passing = isinstance(error, WindrowError) and error.transient
+        if not is_passing and self._faulty_since is None:
+            self._faulty_since = time.monotonic()
 
 
 class Service:

@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
+
+NAME: Final = "windrow-handler"  # of the threads, with a number
 
 
 class Interrupted(BaseException):
@@ -27,7 +29,7 @@ class Threads:
 
     async def call(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._size, thread_name_prefix="windrow")
+            self._pool = ThreadPoolExecutor(self._size, thread_name_prefix=NAME)
         call = Call(function, args)
         future = self._pool.submit(call.run)
         try:
@@ -70,6 +72,10 @@ class Call:
             self._thread_id = threading.get_ident()
         try:
             return self._context.run(self._function, *self._args)
+        except (StopIteration, GeneratorExit) as error:
+            # A future cannot hold the first, so the job would never end; the second would close
+            # the coroutines that wait for this call.
+            raise RuntimeError(f"the handler raised {type(error).__name__}") from error
         finally:
             self._leave()
 

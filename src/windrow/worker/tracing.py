@@ -14,6 +14,7 @@ from typing import Any
 
 from windrow.errors import MissingExtra
 from windrow.queue.job import Job
+from windrow.queue.lease import safe_message
 from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry
 from windrow.queue.tracing import context_of, tracer, with_context
 from windrow.worker.observers import Call, Observer, outcome_name
@@ -100,5 +101,9 @@ def _record(span: Span, error: BaseException | str) -> None:
     if isinstance(error, str):
         span.set_status(Status(StatusCode.ERROR, error))
         return
-    span.record_exception(error)
-    span.set_status(Status(StatusCode.ERROR, f"{type(error).__qualname__}: {error}"))
+    message = safe_message(error)
+    try:
+        span.record_exception(error)
+    except BaseException:  # its `__str__` failed
+        span.add_event("exception", {"exception.message": message})
+    span.set_status(Status(StatusCode.ERROR, f"{type(error).__qualname__}: {message}"))

@@ -21,6 +21,7 @@ from windrow.errors import StoreError
 from windrow.queue import checks
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
+from windrow.queue.lease import safe_message
 from windrow.queue.queue import Queue, default_worker
 from windrow.queue.records import Claim, WorkerRow
 from windrow.queue.rerunning import refuse_rerun

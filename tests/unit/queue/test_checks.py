@@ -22,7 +22,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
     [
         ({"kind": ""}, "the kind must be a text that is not empty"),
         ({"kind": "  "}, "the kind must be a text that is not empty"),
-        ({"kind": 7}, "the kind must be a text that is not empty"),
+        ({"kind": 7}, "the kind must be the name of a handler"),
         ({"kind": "k" * 256}, "the kind has 256 characters; at most 255"),
         ({"kind": "a\x00"}, "the kind .* has a NUL character"),
         ({"queue": ""}, "the queue must be a text"),
