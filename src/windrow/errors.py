@@ -46,6 +46,7 @@
        ├─ DuplicateJob(unique, existing)
        ├─ IllegalTransition(job_id, state, wanted)
        ├─ LeaseLost(job_ids)
+       ├─ RunEnded(job_ids)               the run has ended already, in another way
        ├─ NotPermitted                    it belongs to another tenant, or to all of them
        ├─ PayloadMismatch(kind, wanted)   the handler takes another type
        ├─ HandlerTimeout(seconds) *       the handler ran longer than it may
@@ -571,6 +572,19 @@ class LeaseLost(QueueError):
     def __init__(self, *job_ids: str) -> None:
         self.job_ids = job_ids
         super().__init__(f"lease lost, nothing was changed: {_shorten(job_ids)}")
+
+
+class RunEnded(QueueError):
+    """The run has ended already, in another way, so nothing was changed."""
+
+    hint = "end each run once; the same end may be repeated"
+
+    def __init__(self, *job_ids: str) -> None:
+        self.job_ids = job_ids
+        super().__init__(
+            "the run has ended already with another outcome or result, nothing was changed: "
+            f"{_shorten(job_ids)}"
+        )
 
 
 class NotPermitted(QueueError):

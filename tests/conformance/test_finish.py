@@ -337,13 +337,60 @@ async def test_repeated_finish_is_recognised_until_the_next_claim(store: Store) 
     assert (await store.finish_jobs([snooze(job)])).lost == (job.id,)
 
 
-async def test_first_answer_stands_when_the_repetition_says_something_else(store: Store) -> None:
+async def test_first_end_stands_and_another_one_is_refused(store: Store) -> None:
     job = await add_and_claim(store)
     await complete(store, job, "first")
-    await accept(store, failure(job))
+    for other in (completion(job, "second"), completion(job), failure(job), snooze(job)):
+        finished = await store.finish_jobs([other])
+        assert (finished.lost, finished.conflicting) == ((), (job.id,))
     done = await get(store, job.id)
 
     assert (done.state, done.result, done.errors) == (JobState.COMPLETED, "first", [])
+    assert (await store.finish_jobs([completion(job, "first")])).conflicting == ()
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_repeated_end_is_no_conflict(store: Store, end) -> None:
+    job = await add_and_claim(store)
+    await accept(store, end(job))
+
+    assert (await store.finish_jobs([end(job)])).conflicting == ()
+
+
+async def test_run_that_went_back_to_wait_cannot_be_completed(store: Store) -> None:
+    job = await add_and_claim(store)
+    await accept(store, snooze(job))
+
+    assert (await store.finish_jobs([completion(job)])).conflicting == (job.id,)
+    assert await state(store, job.id) == JobState.READY
+
+
+async def test_large_results_are_compared_too(store: Store) -> None:
+    job = await add_and_claim(store)
+    await complete(store, job, "x" * 2_000_000)
+
+    assert (await store.finish_jobs([completion(job, "x" * 2_000_000)])).conflicting == ()
+    other = completion(job, "y" * 2_000_000)
+    assert (await store.finish_jobs([other])).conflicting == (job.id,)
+
+
+async def test_result_with_its_keys_in_another_order_is_no_conflict(store: Store) -> None:
+    job = await add_and_claim(store)
+    await complete(store, job, {"a": 1, "b": [2]})
+
+    assert (await store.finish_jobs([completion(job, {"b": [2], "a": 1})])).conflicting == ()
+    other = completion(job, {"b": [2], "a": 1.0})
+    assert (await store.finish_jobs([other])).conflicting == (job.id,)
+
+
+async def test_follow_ups_of_another_end_are_not_inserted(store: Store) -> None:
+    job = await add_and_claim(store)
+    await complete(store, job, "first")
+    other = replace(completion(job, "second"), then=(row("next"),))
+    finished = await store.finish_jobs([other])
+
+    assert (finished.then, finished.conflicting) == ((), (job.id,))
+    assert await counts(store) == {JobState.COMPLETED: 1}
 
 
 async def test_retried_job_forgets_the_token(store: Store) -> None:

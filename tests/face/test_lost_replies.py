@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from tests.conformance.conftest import run_sql
 from tests.faults import FaultyStore
-from windrow import NewJob, Queue
+from windrow import Done, Fail, NewJob, Queue
 from windrow.clock import FakeClock
-from windrow.errors import LeaseLost, StoreConflict, StoreUnavailable
+from windrow.errors import InvalidOutcome, LeaseLost, RunEnded, StoreConflict, StoreUnavailable
 from windrow.queue import queue as queue_module
 from windrow.queue.job import Job, JobState
+from windrow.queue.records import Claim
 from windrow.queue.store import Store
 
 __all__ = ["run_sql"]  # a fixture
@@ -135,7 +137,7 @@ async def test_a_claim_that_took_longer_than_its_lease_gives_no_job_twice(
     queue = Queue(faulty)
     await queue.enqueue("work")
 
-    async def stand_still() -> int:
+    async def stand_still(claim: Claim) -> int:
         clock.advance(11)
         return len(await store.rescue_jobs())
 
@@ -146,3 +148,55 @@ async def test_a_claim_that_took_longer_than_its_lease_gives_no_job_twice(
     [job] = lease.jobs
     assert job.runs == 2
     await lease.complete(job)
+
+
+async def test_second_end_of_a_run_with_another_result_is_refused(store: Store) -> None:
+    queue = Queue(store)
+    await queue.enqueue("work")
+    lease = await queue.claim(limit=1)
+    [job] = lease.jobs
+    await lease.complete(job, {"a": 1})
+    await lease.complete(job, {"a": 1})
+    with pytest.raises(RunEnded, match=job.id):
+        await lease.complete(job, {"a": 2})
+    with pytest.raises(RunEnded):
+        await lease.fail(job, "no")
+    with pytest.raises(RunEnded):
+        await lease.finish_many([(job, Done())])
+    assert (await queue.get(job.id)).result == {"a": 1}
+
+
+async def test_of_several_ends_of_a_run_in_one_call_the_first_stands(store: Store) -> None:
+    queue = Queue(store)
+    await queue.enqueue("work")
+    lease = await queue.claim(limit=1)
+    [job] = lease.jobs
+    first = Done("first", [NewJob("next")])
+    with pytest.raises(RunEnded) as caught:
+        await lease.finish_many(
+            [(job, first), (job, Done("first")), (job, Done("second")), (job, Fail("no"))]
+        )
+    assert caught.value.job_ids == (job.id, job.id)
+    assert (await queue.get(job.id)).result == "first"
+    assert [one.kind for one in await queue.list(state="ready")] == ["next"]
+
+
+async def test_wrong_outcome_is_an_error_of_the_call_and_the_lease_goes_on(store: Store) -> None:
+    queue = Queue(store)
+    await queue.enqueue("work")
+    lease = await queue.claim(limit=1)
+    [job] = lease.jobs
+    wrong: list[Any] = [None, 5, "done", Done, {"state": "completed"}]
+    for outcome in wrong:
+        with pytest.raises(InvalidOutcome, match="a run ends with Done"):
+            await lease.finish(job, outcome)
+    with pytest.raises(InvalidOutcome, match="an exception or a text"):
+        await lease.fail(job, 404)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOutcome, match="seconds"):
+        await lease.fail(job, "no", retry_in=lambda attempts: "soon")  # type: ignore[arg-type,return-value]
+    with pytest.raises(InvalidOutcome, match="list of NewJob"):
+        await lease.complete(job, then=["next"])  # type: ignore[list-item]
+    with pytest.raises(InvalidOutcome, match="how many seconds"):
+        await lease.snooze(job, None)  # type: ignore[arg-type]
+    await lease.complete(job)
+    assert (await queue.get(job.id)).state == "completed"

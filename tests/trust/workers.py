@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.trust.stepping import stand
 from tests.trust.world import BOUNDED, LEASE_SECONDS, LIMITS, LINE, QUEUES, ROWS, Part, World, tried
-from windrow.errors import LeaseLost, StoreConflict, StoreUnavailable
+from windrow.errors import LeaseLost, RunEnded, StoreConflict, StoreUnavailable
 from windrow.queue.ids import new_id
 from windrow.queue.job import LIVE, Job, JobState, NewJob
 from windrow.queue.lease import Lease, to_finish
@@ -78,7 +78,7 @@ class Worker(Part):
         lost: Sequence[str] = ()
         try:
             await lease.finish_many(ends)
-        except LeaseLost as error:
+        except (LeaseLost, RunEnded) as error:
             lost = error.job_ids
         for job, outcome in ends:
             self._noted(job, outcome, accepted=job.id not in lost)
@@ -152,7 +152,7 @@ class Worker(Part):
         for _ in range(self.chance.randint(1, 3)):
             try:
                 await lease.finish(job, outcome)
-            except LeaseLost:
+            except (LeaseLost, RunEnded):
                 self._noted(job, outcome, accepted=False)
                 return
             except StoreConflict:

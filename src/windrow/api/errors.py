@@ -33,6 +33,8 @@ from windrow.errors import (
     QueueFull,
     QuotaExceeded,
     ResultTooLarge,
+    RunEnded,
+    ScheduleNotFound,
     StoreError,
     WaitTimeout,
     WindrowError,
@@ -55,6 +57,7 @@ STATUSES: Final[tuple[tuple[type[WindrowError], int, str], ...]] = (
     (GroupNotFound, 404, "NOT_FOUND"),
     (WaitTimeout, 408, "SCRAPE_TIMEOUT"),
     (LeaseLost, 409, "LEASE_LOST"),
+    (RunEnded, 409, "CONFLICT"),
     (IllegalTransition, 409, "CONFLICT"),
     (GroupEnded, 409, "CONFLICT"),
     (DuplicateJob, 409, "CONFLICT"),
@@ -177,6 +180,8 @@ def _data(error: WindrowError) -> dict[str, Any]:
     match error:
         case LeaseLost():
             return {"lost": list(error.job_ids)}
+        case RunEnded():
+            return {"ended": list(error.job_ids)}
         case DuplicateJob():
             return {"existing": error.existing}
         case IllegalTransition():

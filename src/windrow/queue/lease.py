@@ -11,7 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
-from windrow.errors import InvalidJob, LeaseLost, StoreConflict, StoreError
+import msgspec
+
+from windrow.errors import (
+    InvalidJob,
+    InvalidOutcome,
+    LeaseLost,
+    RunEnded,
+    StoreConflict,
+    StoreError,
+    WindrowError,
+)
 from windrow.queue.checks import SizeLimits, check_lease, check_seconds, encode_result, to_rows
 from windrow.queue.codec import clean_text
 from windrow.queue.job import Job, JobError, JobState, NewJob
@@ -70,7 +80,12 @@ class Lease:
         await self.finish(job, Snooze(0))
 
     async def finish(self, job: Job, outcome: Outcome) -> None:
-        """End the run with an outcome. Raises LeaseLost if the job is no longer ours."""
+        """End the run with an outcome. Raises LeaseLost if the job is no longer ours, RunEnded if
+        this run has ended already in another way. The same end may be repeated."""
+        if not isinstance(outcome, OUTCOMES):
+            raise InvalidOutcome(
+                f"a run ends with Done, Retry, Snooze, Fail or Cancel, not with {shown(outcome)}"
+            )
         finish = to_finish(job, outcome, self._limits)
         if isinstance(outcome, Done) and job.tx is not None and job.tx.is_lost:
             await self._hand_back_what_was_lost(job)
@@ -108,7 +123,7 @@ class Lease:
 
     async def finish_many(self, outcomes: Sequence[tuple[Job, Outcome]]) -> None:
         """End many runs in one transaction. Those whose lease was lost are left as they are and
-        named by the LeaseLost raised at the end."""
+        named by the LeaseLost raised at the end; those that had ended otherwise, by RunEnded."""
         finishes = [to_finish(job, outcome, self._limits) for job, outcome in outcomes]
         if any(job.tx is not None and job.tx.has_begun for job, _ in outcomes):
             raise InvalidJob("a job that used its transaction must be finished by itself")
@@ -145,8 +160,14 @@ class Lease:
         await report_progress(self._store, job, percent, message, counters)
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseBinding:
+def _check_written(finished: Finished) -> None:
+    if finished.lost:
+        raise LeaseLost(*finished.lost)
+    if finished.conflicting:
+        raise RunEnded(*finished.conflicting)
+
+
+class LeaseBinding(msgspec.Struct, frozen=True):
     """What the jobs of one claim have in common: where their transactions and steps are kept."""
 
     store: Store

@@ -21,7 +21,7 @@ from windrow.queue.bullmq.connection import Fill, Links, now_ms
 from windrow.queue.bullmq.inserting import add_job, check_row, read_answers
 from windrow.queue.bullmq.looking import Found, read_places
 from windrow.queue.job import Job, JobError, JobState
-from windrow.queue.records import Finish, Inserted, JobRow
+from windrow.queue.records import Finish, Inserted, JobRow, sorted_json
 
 MOST_ERRORS: Final = 100
 KEEP: Final = {"count": -1}
@@ -41,6 +41,7 @@ class Ended:
     then: tuple[Inserted, ...] = ()
     ready_queues: frozenset[str] = frozenset()
     ended: tuple[str, ...] = ()
+    conflicting: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -98,7 +99,22 @@ async def finish_jobs(links: Links, finishes: Sequence[Finish]) -> Ended:
         frozenset(end.queue_name for end in accepted if end.finish.state is JobState.READY)
         | frozenset(row.queue for end in accepted for row in end.then),
         tuple(end.finish.id for end in accepted if end.finish.state is not JobState.READY),
+        tuple(end.finish.id for end in known if _is_conflicting(end)),
     )
+
+
+def _is_conflicting(end: _End) -> bool:
+    """Whether this run has ended already, and in another way. Of cancelled jobs nothing is left
+    there to compare."""
+    finish, fields = end.finish, end.fields
+    if not rows.has_ended(fields, finish.token):
+        return False
+    if "returnvalue" in fields:
+        result, kept = finish.result or b"null", fields["returnvalue"].encode()
+        is_same = result == kept or sorted_json(result) == sorted_json(kept)
+        return finish.state is not JobState.COMPLETED or not is_same
+    is_final = "finishedOn" in fields
+    return finish.state is JobState.COMPLETED or is_final != (finish.state is JobState.FAILED)
 
 
 async def _read(links: Links, finishes: Sequence[Finish]) -> tuple[list[_End], list[Finish]]:

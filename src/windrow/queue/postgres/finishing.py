@@ -27,7 +27,7 @@ from windrow.queue.postgres.rows import Row, columns, short_error
 from windrow.queue.postgres.rows import sql as statement
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import NO_RESULT, Ending, Result, Work
-from windrow.queue.records import Claim, Finish, Finished, Inserted
+from windrow.queue.records import Claim, Finish, Finished, Inserted, is_same_end
 from windrow.queue.store import JobTransaction
 from windrow.queue.transactions import AsyncpgExecutor
 
@@ -109,7 +109,8 @@ class Ends:
     """What became of the ends that were reported."""
 
     lost: tuple[str, ...] = ()
-    repeated: frozenset[str] = frozenset()  # had been written before
+    repeated: frozenset[str] = frozenset()  # had been written before …
+    conflicting: tuple[str, ...] = ()  # … or had ended in another way
     then: list[Inserted] = field(default_factory=list)
 
 
@@ -159,6 +160,7 @@ class Finishing(Verbs):
         turns.append(await self.finish_jobs(last, claim=claim))
         return Finished(
             lost=tuple(job_id for one in turns for job_id in one.lost),
+            conflicting=tuple(job_id for one in turns for job_id in one.conflicting),
             claimed=turns[-1].claimed,
             then=tuple(inserted for one in turns for inserted in one.then),
         )
@@ -204,7 +206,7 @@ class Finishing(Verbs):
             return Finished(claimed=tuple(claimed))
         # Stale ones, repeated ones, or jobs that became the root of a group elsewhere.
         finished = await self._finish_all(rest, None)
-        return Finished(finished.lost, tuple(claimed), finished.then)
+        return Finished(finished.lost, tuple(claimed), finished.then, finished.conflicting)
 
     async def _complete(self, values: dict[str, Any]) -> Sequence[Any]:
         rows = await self._run("complete_jobs", **values)
@@ -225,7 +227,7 @@ class Finishing(Verbs):
                 "complete_and_claim", **values, **look.values(claim), ends=len(finishes)
             )
         except BaseException:
-            self._claimer.floors.drop_all()
+            self._claimer.forget()
             raise
         summary = rows.pop()
         jobs = self._claimer.note(rows, look, claim)
@@ -234,7 +236,7 @@ class Finishing(Verbs):
             done = [finish.id for finish in finishes]
         self._tell(summary["ready_queues"], done)
         if look.may_have_more(len(jobs)):
-            rest = replace_limit(claim, claim.limit - len(jobs))
+            rest = msgspec.structs.replace(claim, limit=claim.limit - len(jobs))
             jobs = sorted(jobs + await self._claim(rest), key=place_of)
         return done, jobs
 
@@ -251,7 +253,7 @@ class Finishing(Verbs):
 
         ends = await self._transact(do)
         self._claimer.unbind(finish.id for finish in finishes)
-        return Finished(ends.lost, tuple(claimed), tuple(ends.then))
+        return Finished(ends.lost, tuple(claimed), tuple(ends.then), ends.conflicting)
 
     async def _finish_in(
         self, tx: JobTransaction, finishes: Sequence[Finish], claim: Claim | None
@@ -266,7 +268,7 @@ class Finishing(Verbs):
             with wrapped_errors():
                 ends = await end_runs(work, finishes)
                 await work.settle()
-            if ends.lost or ends.repeated:
+            if ends.lost or ends.repeated or ends.conflicting:
                 await tx.rollback()
             else:
                 await tx.commit()
@@ -275,7 +277,8 @@ class Finishing(Verbs):
             raise
         await self._after_commit(work)
         self._claimer.unbind(finish.id for finish in finishes)
-        return Finished(ends.lost, tuple(await self._claim(claim)), tuple(ends.then))
+        claimed = tuple(await self._claim(claim))
+        return Finished(ends.lost, claimed, tuple(ends.then), ends.conflicting)
 
 
 def _turns(finishes: Sequence[Finish]) -> list[list[Finish]]:
@@ -297,10 +300,6 @@ def own_transaction(tx: JobTransaction) -> PostgresTransaction:
     return tx
 
 
-def replace_limit(claim: Claim, limit: int) -> Claim:
-    return Claim(claim.queues, limit, claim.seconds, claim.worker, claim.kinds, claim.tenants)
-
-
 def _missing(finishes: Sequence[Finish], done: Sequence[Any]) -> list[Finish]:
     if len(done) == len(finishes):
         return []
@@ -316,15 +315,18 @@ async def end_runs(work: Work, finishes: Sequence[Finish]) -> Ends:
     accepted = await _wait(work, given.values(), results)
     accepted |= await _end(work, [f for i, f in given.items() if i not in accepted], results)
     accepted |= await _return(work, given.values())
-    repeated = await _find_repeated(work, [f for i, f in given.items() if i not in accepted])
+    repeated, conflicting = await _find_repeated(
+        work, [f for i, f in given.items() if i not in accepted]
+    )
     good = [finish for job_id, finish in given.items() if job_id in accepted]
     await work.add_errors([(f.id, f.error) for f in good if f.error is not None])
     if good:
         await work.run("delete_leases", tokens=sorted({finish.token for finish in good}))
-    known = accepted | repeated
+    known = accepted | repeated | conflicting
     return Ends(
         lost=tuple(f.id for f in finishes if f.id.lower() not in known),
         repeated=repeated,
+        conflicting=tuple(f.id for f in finishes if f.id.lower() in conflicting),
         then=await _hand_on(work, finishes, accepted, repeated),
     )
 
@@ -437,14 +439,25 @@ def _replaced_by(row: Row) -> str:
     return f"replaced by job {row['follower_id']}"
 
 
-async def _find_repeated(work: Work, finishes: Sequence[Finish]) -> frozenset[str]:
-    """Ends that were written before, and whose answer was lost on the way."""
+async def _find_repeated(
+    work: Work, finishes: Sequence[Finish]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Ends that were written before, and whose answer was lost on the way; and those of runs that
+    had ended in another way."""
     if not finishes:
-        return frozenset()
+        return frozenset(), frozenset()
     found = await work.run(
         "find_applied", ids=[f.id for f in finishes], tokens=[f.token for f in finishes]
     )
-    return frozenset(str(row["id"]) for row in found)
+    rows = {str(row["id"]): row for row in found}
+    given = {f.id.lower(): f for f in finishes}
+    repeated = frozenset(i for i, row in rows.items() if _is_same(given[i], row))
+    return repeated, frozenset(rows) - repeated
+
+
+def _is_same(finish: Finish, row: Row) -> bool:
+    result = None if row["result"] is None else row["result"].encode()
+    return is_same_end(finish, row["state"], result, row["result_hash"])
 
 
 async def _hand_on(

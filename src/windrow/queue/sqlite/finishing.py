@@ -6,20 +6,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from windrow.queue.job import JobState
-from windrow.queue.records import Claim, Finish, Finished, Inserted
-from windrow.queue.sqlite.claiming import Leased, claim_jobs, release_leases
+from windrow.queue.records import Claim, Finish, Finished, Inserted, is_same_end
+from windrow.queue.sqlite.claiming import Leased, Memory, claim_jobs, release_leases
 from windrow.queue.sqlite.inserting import insert_now
 from windrow.queue.sqlite.rows import LiveJob, after, to_json
-from windrow.queue.sqlite.settling import (
-    cancel_orphans,
-    due_state,
-    leave,
-    promote_followers,
-    settle,
-)
+from windrow.queue.sqlite.settling import due_state, hand_on_places, leave, settle
 from windrow.queue.sqlite.transaction import SqliteTransaction
 from windrow.queue.sqlite.work import Work, cancel_error, seqs, short_text
 
@@ -28,42 +22,87 @@ LARGEST_INLINE_RESULT: Final = 1024 * 1024  # bytes; a larger one becomes a blob
 Run = tuple[Finish, LiveJob]
 
 
+class Before(NamedTuple):
+    """A job whose run has ended: the token of that run, and where the job is now."""
+
+    token: str | None
+    state: str
+    seq: int
+
+
 def finish_jobs(
     work: Work,
     finishes: Sequence[Finish],
     claim: Claim | None,
     transaction: SqliteTransaction | None,
+    memory: Memory,
 ) -> tuple[Finished, list[Leased]]:
     """End runs, insert what follows them, claim the next."""
-    runs, lost = judge(work, finishes) if finishes else ([], [])
+    runs, lost, repeated = judge(work, finishes) if finishes else ([], [], [])
+    conflicting = (*find_conflicts(work, repeated), *find_rivals(finishes, runs))
     if runs:
         if transaction is not None:
             transaction.replay(work)
         apply(work, runs)
-    then = insert_follow_ups(work, finishes, runs, set(lost))
+    then = insert_follow_ups(work, finishes, runs, {*lost, *conflicting})
     settle(work)
-    leased = claim_jobs(work, claim) if claim is not None else []
-    return Finished(tuple(lost), then=then), leased
+    leased = claim_jobs(work, claim, memory) if claim is not None else []
+    return Finished(tuple(lost), then=then, conflicting=conflicting), leased
 
 
-def judge(work: Work, finishes: Sequence[Finish]) -> tuple[list[Run], list[str]]:
-    """The runs that may end, and the ids that are lost. A job that has left `active` but still
-    names the token was ended by the same finish before: that one is neither."""
+def judge(
+    work: Work, finishes: Sequence[Finish]
+) -> tuple[list[Run], list[str], list[tuple[Finish, Before]]]:
+    """The runs that may end, the ids that are lost, and the finishes of runs that have ended
+    before: their jobs have left `active` but still name the token."""
     ids = to_json([finish.id for finish in finishes])
     live = {job.id: job for job in work.live_jobs("find_live", {"ids": ids})}
-    finished: dict[str, str | None] = {}
+    ended: dict[str, Before] = {}
     if len(live) < len(finishes):
-        finished.update(work.rows("find_applied", {"ids": ids}))
+        rows = work.rows("find_applied", {"ids": ids})
+        ended = {job_id: Before(*fields) for job_id, *fields in rows}
     runs: dict[str, Run] = {}
-    lost = []
+    lost, repeated = [], []
     for finish in finishes:
         job = live.get(finish.id)
-        token = finished.get(finish.id) if job is None else job.lease
-        if token != finish.token:
+        before = ended.get(finish.id) if job is None else Before(job.lease, job.state, job.seq)
+        if before is None or before.token != finish.token:
             lost.append(finish.id)
-        elif job is not None and job.state == "active":
+        elif job is None or job.state != "active":
+            repeated.append((finish, before))
+        else:
             runs.setdefault(finish.id, (finish, job))
-    return list(runs.values()), lost
+    return list(runs.values()), lost, repeated
+
+
+def find_conflicts(work: Work, repeated: Sequence[tuple[Finish, Before]]) -> tuple[str, ...]:
+    """Which runs had ended in another way than they are told to now."""
+    if not repeated:
+        return ()
+    rows = work.rows("find_results", {"seqs": to_json([before.seq for _, before in repeated])})
+    results = {seq: (result, digest) for seq, result, digest in rows}
+    conflicting = []
+    for finish, before in repeated:
+        result, digest = results.get(before.seq, (None, None))
+        text = None if result is None else result.encode()
+        blob = None if digest is None else bytes.fromhex(digest)
+        if not is_same_end(finish, before.state, text, blob):
+            conflicting.append(finish.id)
+    return tuple(conflicting)
+
+
+def find_rivals(finishes: Sequence[Finish], runs: Sequence[Run]) -> list[str]:
+    """Which of several ends of one run, given together, differ from the first, which is applied."""
+    if len({finish.id for finish in finishes}) == len(finishes):
+        return []
+    applied = {finish.id: finish for finish, _ in runs}
+    return [
+        finish.id
+        for finish in finishes
+        if (first := applied.get(finish.id)) is not None
+        and first.token == finish.token
+        and not is_same_end(finish, first.state, first.result, None)
+    ]
 
 
 def apply(work: Work, runs: Sequence[Run]) -> None:
@@ -82,8 +121,7 @@ def apply(work: Work, runs: Sequence[Run]) -> None:
     if returned:
         _give_back(work, returned)
     release_leases(work, [finish.token for finish, _ in runs])
-    promote_followers(work)
-    cancel_orphans(work)
+    hand_on_places(work)
 
 
 def _complete(work: Work, runs: Sequence[Run]) -> None:
