@@ -211,6 +211,21 @@ async def test_a_kinds_lease_length_holds_when_claimed_with_a_finish(store: Stor
     assert [_length(job) for job in finished.claimed] == [300]
 
 
+async def test_a_kinds_lease_length_holds_in_a_queue_that_is_only_found_by_a_second_look(
+    store: Store,
+) -> None:
+    """The first look of a claim that comes with a finish is at the queues that had work before."""
+    wanted = wish(10, seconds=30, kind_seconds={"slow": 300})
+    await add_many(store, 11, kind="slow", queue="first")
+    [first, *_] = await store.claim_jobs(wanted)
+    await add(store, "slow", queue="second")
+
+    finished = await store.finish_jobs([completion(first)], claim=wanted)
+
+    assert {job.queue for job in finished.claimed} == {"first", "second"}
+    assert [_length(job) for job in finished.claimed] == [300, 300]
+
+
 def _length(job: Job) -> float:
     assert job.lease_expires_at is not None
     assert job.started_at is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from tests.faults import FaultyStore
 from windrow import Done, Job, NewJob, Queue, Worker, handler
 from windrow.queue.checks import SizeLimits
 from windrow.queue.job import JobState
-from windrow.queue.records import Claim, Finish, Finished
+from windrow.queue.records import Change, Claim, Finish, Finished
 from windrow.queue.store import Store
 from windrow.worker import completer, pace
 from windrow.worker.completer import HELPERS, MOST_AT_ONCE
@@ -153,6 +154,35 @@ async def test_limits_hold_while_a_worker_runs(queue: Queue) -> None:
         await Worker(queue, [work], concurrency=10).run(until_idle=True)
 
     assert most == 2
+    assert (await queue.counts())[JobState.COMPLETED] == 30
+
+
+class LateRescue(FaultyStore):
+    """A store whose rescues find nothing at first, as while another one is not yet committed."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.finds_from = time.monotonic() + 2.5
+
+    async def rescue_jobs(self, limit: int = 1000) -> list[Change]:
+        if time.monotonic() < self.finds_from:
+            return []
+        return await self.store.rescue_jobs(limit)
+
+
+async def test_worker_is_not_idle_while_jobs_of_a_lost_claim_are_being_rescued(
+    store: Store,
+) -> None:
+    @handler("work")
+    async def work(job: Job) -> None: ...
+
+    late = LateRescue(store)
+    late.lose_reply("claim_jobs", call=1)
+    queue = Queue(late)
+    await queue.enqueue_many([NewJob("work") for _ in range(30)])
+    async with asyncio.timeout(60):
+        await Worker(queue, [work], concurrency=10, lease=1).run(until_idle=True)
+
     assert (await queue.counts())[JobState.COMPLETED] == 30
 
 

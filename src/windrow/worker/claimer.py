@@ -28,6 +28,8 @@ from windrow.worker.service import Service
 POLL_SECONDS: Final = 1.0
 # With no room there is nothing to do before somebody wakes us.
 NO_ROOM_SECONDS: Final = 60.0
+# Jobs whose lease ran out are brought back within so long.
+RESCUE_SECONDS: Final = 5.0
 
 
 class Claimer(Service):
@@ -92,12 +94,14 @@ class Claimer(Service):
         self._reserved -= claim.limit
         self._asked_before.pop(id(claim), None)
         longest = max([claim.seconds, *claim.kind_seconds.values()])
-        self._unsure_until = max(self._unsure_until, time.monotonic() + longest)
+        lost_until = time.monotonic() + longest + RESCUE_SECONDS
+        self._unsure_until = max(self._unsure_until, lost_until)
 
     @property
     def is_unsure(self) -> bool:
         """Whether a claim that failed may have taken jobs that nobody runs: they can be claimed
-        when their lease has run out (of jobs with a longer one of their own nothing is known)."""
+        when their lease has run out and they are rescued (of jobs with a longer lease of their own
+        nothing is known)."""
         return time.monotonic() < self._unsure_until
 
     async def look_again(self) -> bool:

@@ -1,9 +1,9 @@
-"""Renews the leases of claimed jobs, and stops handlers: of jobs that were lost to another worker,
-and of those that somebody asked to stop. It also passes on that leases of others have run out."""
+"""Signs of life: the leases of claimed jobs are renewed, and the worker stays registered."""
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -13,13 +13,16 @@ from windrow.worker.service import Service
 
 logger = logging.getLogger(__name__)
 
-
 # A lease is renewed so many times before it would run out.
 RENEWALS: Final = 4
+SAY_SECONDS: Final = 10.0
+BELIEVED_SECONDS: Final = 30.0
 
 
 class Heartbeat(Service):
-    """`lease` is that of jobs which have none of their own and whose handler has none."""
+    """Renews the leases of claimed jobs, and stops handlers: of jobs that were lost to another
+    worker, and of those that somebody asked to stop. It also passes on that leases of others have
+    run out. `lease` is that of jobs which have none of their own and whose handler has none."""
 
     def __init__(
         self, store: Store, runs: Runs, lease: int, stop: Callable[[Run, Stop], None]
@@ -38,21 +41,24 @@ class Heartbeat(Service):
             self.wake()
 
     async def run_once(self) -> float:
-        await self._renew()
+        try:
+            await self._renew()
+        except BaseException:
+            self._pause = math.inf  # a claim shows that the store answers again: do not wait on
+            raise
         self._pause = min(map(self._seconds_of, self._runs), default=self._lease / RENEWALS)
         return self._pause
 
     def _seconds_of(self, run: Run) -> float:
-        """How often the lease of a run is renewed."""
-        if run.job.lease_seconds is not None:
-            return run.job.lease_seconds / RENEWALS
-        return run.handler.heartbeat or (run.handler.lease or self._lease) / RENEWALS
+        """How often the lease of a run is renewed: as its handler asks, and in time."""
+        lease = run.lease_seconds or run.handler.lease or self._lease
+        return min(run.handler.heartbeat or lease, lease / RENEWALS)
 
     async def _renew(self) -> None:
         believed = [run for run in self._runs if run.stage is not Stage.ENDED]
-        if not self._runs.tokens():
+        if not (tokens := self._runs.tokens()):
             return
-        renewal = await self._store.extend_leases(self._runs.tokens())
+        renewal = await self._store.extend_leases(tokens)
         if renewal.is_rescue_due:
             self.tell_of_expired()
         for run in believed:
@@ -62,8 +68,8 @@ class Heartbeat(Service):
             if run.job.id not in renewal.held:
                 logger.warning("job %s: the lease was lost, its handler is stopped", run.job.id)
                 self._stop(run, Stop.LOST)
-            elif run.job.id in renewal.stopping:
-                run.job.stop_as = renewal.stopping[run.job.id]
+            elif run.id in renewal.stopping:
+                run.job.stop_as = renewal.stopping[run.id]
                 self._stop(run, Stop.ASKED)
 
 

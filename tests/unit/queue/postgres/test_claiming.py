@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from tests.builders import completion, row
+from tests.builders import claim, completion, row
+from windrow.queue import heads
 from windrow.queue.postgres import claiming
 from windrow.queue.postgres.claiming import START, Claimer, Look
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import Claim
 from windrow.queue.statements import Statement
+from windrow.queue.transactions import Executor
 
 
 @pytest.fixture(autouse=True)
 def moments_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a store remembers for a moment is not forgotten because the machine is slow."""
     monkeypatch.setattr(claiming, "RESCAN_SECONDS", 3600)
-    monkeypatch.setattr(claiming, "QUEUES_SECONDS", 3600)
+    monkeypatch.setattr(heads, "LISTING_SECONDS", 3600)
 
 
 class Asked:
@@ -32,7 +35,7 @@ class Asked:
     async def fetch(self, statement: Statement, values: Mapping[str, Any]) -> Sequence[Any]:
         assert statement.name == "list_ready_queues"
         self.times += 1
-        return [{"queue": queue} for queue in self.queues]
+        return [{"queue": queue, "priority": 5, "seq": 1} for queue in self.queues]
 
 
 def place(look: Look | None) -> tuple[int, int]:
@@ -162,3 +165,65 @@ async def test_queue_that_got_jobs_meanwhile_is_claimed_with_the_next_end(
     await store.insert_jobs([row(queue="new")])
     finished = await store.finish_jobs([completion(job) for job in first], claim=everywhere)
     assert {job.queue for job in finished.claimed} == {"q", "new"}
+
+
+async def test_claims_of_very_many_queues_look_at_few_and_take_the_best_first(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each claim would read the first jobs of every queue."""
+    urgent = [f"queue-{n}" for n in range(0, 300, 7)]
+    rows = [row(queue=f"queue-{n}", priority=5) for n in range(300)]
+    rows += [row(queue=queue, priority=9) for queue in urgent for _ in range(2)]
+    await store.insert_jobs(rows)
+    looked_at: list[int] = []
+    share_heads = claiming._share_heads
+
+    async def spy(
+        executor: Executor, asked: Claim, look: Look, best: heads.Place | None, now: datetime | None
+    ) -> Sequence[Any]:
+        looked_at.append(len(look.queues))
+        return await share_heads(executor, asked, look, best, now)
+
+    monkeypatch.setattr(claiming, "_share_heads", spy)
+    claimed = []
+    while jobs := await claim(store, 20):
+        claimed += jobs
+    priorities = [job.priority for job in claimed]
+
+    assert len({job.id for job in claimed}) == len(rows)
+    assert priorities == sorted(priorities, reverse=True)
+    assert max(looked_at[:8]) <= 40, looked_at
+
+
+async def test_queues_that_are_listed_anew_meanwhile_are_looked_at_once(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row(queue=f"queue-{n}") for n in range(200)]
+    await store.insert_jobs(rows)
+    share_heads = claiming._share_heads
+    looks: list[Look] = []
+
+    async def spy(
+        executor: Executor, asked: Claim, look: Look, best: heads.Place | None, now: datetime | None
+    ) -> Sequence[Any]:
+        looks.append(look)
+        if len(looks) == 1:
+            [known] = store._claimer._heads.values()
+            known.relist([(one.queue, 5, 0) for one in rows], 0, with_taken=True)
+            return []
+        return await share_heads(executor, asked, look, best, now)
+
+    monkeypatch.setattr(claiming, "_share_heads", spy)
+    assert len(await claim(store, 20)) == 20
+    assert [len(look.queues) - len(set(look.queues)) for look in looks] == [0] * len(looks)
+
+
+async def test_queues_whose_first_jobs_are_of_another_kind_hide_nothing(
+    store: PostgresStore,
+) -> None:
+    await store.insert_jobs([row("other", queue=f"queue-{n}", priority=9) for n in range(200)])
+    wanted = [row("mine", queue=f"queue-{n}") for n in range(150, 160)]
+    await store.insert_jobs(wanted)
+
+    claimed = await claim(store, 5, kinds=("mine",)) + await claim(store, 50, kinds=("mine",))
+    assert sorted(job.id for job in claimed) == sorted(one.id for one in wanted)
