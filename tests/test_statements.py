@@ -21,7 +21,7 @@ ONLY: dict[str, dict[str, str]] = {
                 *("remove_jobs", "remove_finished", "release_leases", "find_expired"),
                 *("drop_expired_leases", "delete_payloads", "delete_errors", "delete_progress"),
                 *("add_results", "delete_results", "add_to_groups", "close_group", "cancel_group"),
-                "close_runs",
+                *("close_runs", "find_results"),
                 *("unset_roots", "end_groups", "find_editable", "delete_group_notes"),
             ],
             "part of a larger statement there: SQLite can change only one table in each",
@@ -34,6 +34,7 @@ ONLY: dict[str, dict[str, str]] = {
             (
                 "find_group_keys",
                 "find_heads",
+                "list_heads",
                 "find_lapsed",
                 "find_oldest_ready",
                 "list_paused_queues",
@@ -41,7 +42,10 @@ ONLY: dict[str, dict[str, str]] = {
             "part of a larger statement there: SQLite decides this in Python",
         ),
         **dict.fromkeys(
-            ("find_slots", "drop_slots", "add_slots", "take_places"),
+            [
+                *("find_slots", "drop_slots", "add_slots", "take_places", "is_lane_closed"),
+                *("find_held_lane", "list_held_lanes", "drop_unserved"),
+            ],
             "part of a larger statement there: SQLite can change only one table in each",
         ),
         **dict.fromkeys(("count_members", "get_results"), "a join there"),
@@ -63,7 +67,10 @@ ONLY: dict[str, dict[str, str]] = {
             "starting a large statement costs there: most jobs come and go one by one",
         ),
         **dict.fromkeys(
-            ("lock_jobs", "lock_finished", "lock_groups", "lock_blobs", "lock_parcel"),
+            [
+                *("lock_jobs", "lock_finished", "lock_groups", "lock_blobs", "lock_parcel"),
+                "find_roots",
+            ],
             "rows are locked there: SQLite has one writer",
         ),
         **dict.fromkeys(
@@ -97,6 +104,7 @@ ONLY: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             [
                 *("add_sleeper", "remove_sleeper", "add_waiters", "add_reader", "pass_commits"),
+                "find_channel",
                 "send_notice",
             ],
             "who sleeps is told by NOTIFY there: SQLite's processes look at the file",
@@ -118,7 +126,11 @@ ONLY: dict[str, dict[str, str]] = {
             ("lock_following", "seize_following", "seize_groups", "seize_jobs"),
             "one transaction at a time there: SQLite has one writer",
         ),
-        "share_queues": "a claim of several queues there locks no more than it takes",
+        "find_held_by_lane": "one statement there: SQLite puts it together from smaller ones",
+        **dict.fromkeys(
+            ("share_queues", "share_heads"),
+            "a claim of several queues there locks no more than it takes",
+        ),
     },
 }
 

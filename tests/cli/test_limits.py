@@ -34,8 +34,8 @@ def test_limits_are_listed_in_a_table_that_fits(windrow: Windrow) -> None:
     header, *lines = printed.stdout.splitlines()
     assert header.split() == "key active per second burst in use ready held parked".split()  # noqa: SIM905
     assert [line.split() for line in lines] == [
-        ["api", "1", "2.5", "10", "3", "1", "2", "-"],
-        ["free", "-", "-", "-", "1", "1", "0", "-"],
+        ["api", "1", "2.5", "10", "0", "1", "2", "-"],
+        ["free", "-", "-", "-", "0", "1", "0", "-"],
     ]
     assert max(map(len, printed.stdout.splitlines())) <= 80
 
@@ -52,7 +52,7 @@ def test_limits_as_json(windrow: Windrow) -> None:
         "held": 2,
         "parked_until": None,
     }
-    assert (free["key"], free["active"], free["in_use"]) == ("free", None, 1)
+    assert (free["key"], free["active"], free["ready"]) == ("free", None, 1)
 
 
 def test_limit_that_is_set_lets_jobs_go_and_replaces_what_was_set(windrow: Windrow) -> None:

@@ -23,7 +23,7 @@ from windrow import Queue
 from windrow.cli.top import short
 from windrow.queue.ids import new_id
 from windrow.queue.records import WorkerRow
-from windrow.queue.sync import SyncQueue
+from windrow.queue.sync_queue import SyncQueue
 
 SECONDS = 60.0  # on a busy machine
 
@@ -56,7 +56,7 @@ def test_one_frame_tells_queues_workers_and_limits(windrow: Windrow, queue: Sync
     assert ["web", "1", "0", "1", "0.0", "-"] in words
     assert ["host:1", "web", "1/10"] in [line[:3] for line in words]
     assert ["loop:2", "-", "1", "-", "mail", "1"] in words
-    assert ["api", "1", "1", "-"] in words
+    assert ["api", "1", "0", "1", "-"] in words
 
 
 def test_one_frame_as_json(read: Read, queue: SyncQueue) -> None:

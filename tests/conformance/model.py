@@ -45,6 +45,12 @@ class MJob:
     expires_at: datetime | None = None
     place: int | None = None  # given by a promotion; else the job stands where its seq is
     started_at: datetime | None = None
+    promoted_at: datetime | None = None
+    is_placed: bool = False  # gave its place under a limit back
+
+    @property
+    def lane(self) -> Lane:
+        return self.queue, self.kind, self.tenant
 
     @property
     def order(self) -> tuple[int, int]:
@@ -498,7 +504,8 @@ class Model:
     def held(self) -> dict[str, list[MJob]]:
         """Jobs that wait for room by their first key, best first."""
         found: dict[str, list[MJob]] = {}
-        for job in sorted(self.live(), key=lambda job: job.order):
+        order = lambda job: (job.order[0], not job.is_placed, job.order[1])  # noqa: E731
+        for job in sorted(self.live(), key=order):
             if job.state == S.HELD and not job.is_follower:
                 found.setdefault(job.limits[0], []).append(job)
         return found
@@ -509,11 +516,53 @@ class Model:
             waiting = {key: jobs for key, jobs in waiting.items() if key in set(keys)}
         carried = sorted({key for jobs in waiting.values() for job in jobs for key in job.limits})
         limits = {key: self._evaluate(key) for key in carried}
-        given = {key: [Held(job.id, job.limits) for job in jobs] for key, jobs in waiting.items()}
-        chosen = [self.jobs[one.id] for one in choose_jobs(limits, given, self.now, 1000)]
+        idle = self._idle(carried)
+        release(limits, idle)
+        given = {
+            key: [
+                Held(job.id, job.limits, job.lane, self._is_unserved(job))
+                for job in jobs
+                if not self._is_paused(job)
+            ]
+            for key, jobs in waiting.items()
+            if limits[key].first_room(self.now) > 0
+        }
+        choice = choose_places(limits, given, idle, self.now, 1000)
+        for one in choice.returned:
+            job = self.jobs[one.id]
+            job.state, job.is_placed = S.HELD, True
+        for lane in choice.unserved:
+            self.unserved[lane] = self.now + timedelta(seconds=UNSERVED_SECONDS)
+        chosen = [self.jobs[held.id] for held in choice.promoted]
         for place, job in enumerate(chosen, self.next_seq()):
-            job.state, job.place = S.READY, place
+            job.state, job.promoted_at = S.READY, self.now
+            if not job.is_placed:
+                job.place = place
+            job.is_placed = False
         return chosen
+
+    def _idle(self, keys: list[str]) -> list[Idle]:
+        """Ready jobs that could give their places to others."""
+        idle = []
+        for job in self.live():
+            if job.state != S.READY or not {*job.limits} & {*keys}:
+                continue
+            is_blocked = self._is_paused(job) or any(map(self.is_parked, job.limits))
+            is_known = is_blocked or self._is_unserved(job)
+            assert job.promoted_at is not None
+            waited = self.now - job.promoted_at
+            is_overdue = waited > timedelta(seconds=PATIENCE_SECONDS)
+            if is_known or is_overdue:
+                idle.append(Idle(job.id, job.limits, job.lane, is_overdue and not is_known))
+        return idle
+
+    def _is_paused(self, job: MJob) -> bool:
+        return job.queue in self.paused_queues or bool(
+            job.group and self.groups[job.group].is_paused
+        )
+
+    def _is_unserved(self, job: MJob) -> bool:
+        return job.lane in self.unserved and self.unserved[job.lane] > self.now
 
     def set_limit(self, row: LimitRow) -> None:
         limit = self.limits.setdefault(row.key, Limit(row.key))

@@ -26,7 +26,7 @@ from tests.builders import (
     row,
     state,
 )
-from windrow.errors import InvalidJob
+from windrow.errors import GroupEnded, InvalidJob
 from windrow.queue.job import FINAL, Job, JobState
 from windrow.queue.records import Group, Inserted
 from windrow.queue.store import Store
@@ -192,14 +192,17 @@ async def test_newer_follower_of_the_same_group_is_still_taken(store: Store) -> 
 
 
 async def test_retried_root_closes_no_circle(store: Store) -> None:
-    """Its group goes down with it, but a member that runs on may be a root itself."""
+    """Its group is cancelled with it, and so are the groups of running members."""
     outer, group = await start_root(store, "k")
     keeper = await add_and_claim(store, group=group.id)
     failed, middle = await start_root(store, group=group.id)
     told, inner = await start_root(store, group=middle.id)
-    await fail(store, failed)
     with pytest.raises(InvalidJob, match="wait for each other"):
         await follow(store, "k", group=inner.id)
+    await fail(store, failed)
+    for ended in (inner, middle):
+        with pytest.raises((GroupEnded, InvalidJob)):
+            await follow(store, "k", group=ended.id)
     await store.retry_jobs([failed.id])
 
     await accept(store, completion(outer), completion(told), completion(keeper))
@@ -215,8 +218,10 @@ async def test_root_of_an_ended_group_can_be_followed_from_what_is_left_of_it(st
     told, inner = await start_root(store, group=middle.id)
     await fail(store, failed)
     assert (await get_group(store, group.id)).state == "completed"
-    follower = await follow(store, "k", group=inner.id)
-    await accept(store, completion(root), completion(told))
+    assert (await get_group(store, inner.id)).state == "cancelled"
+    follower = row(unique="k", on_conflict="follow")
+    await accept(store, msgspec.structs.replace(completion(told), then=(follower,)))
+    await accept(store, completion(root))
 
     await end_everything(store)
     assert await state(store, follower.id) == await state(store, told.id) == JobState.COMPLETED

@@ -94,8 +94,8 @@ async def test_every_key_of_a_job_must_have_room(store: Store) -> None:
 
     assert await store.promote_jobs() == 2
     assert await states(store, [*blocked, free]) == [S.READY, S.HELD, S.READY]
-    assert (await info(store, "host")).in_use == 1
-    assert (await info(store, "tenant")).in_use == 2
+    assert (await info(store, "host")).taken == 1
+    assert (await info(store, "tenant")).taken == 2
 
 
 async def test_zero_active_stops_a_key(store: Store) -> None:
@@ -176,7 +176,7 @@ async def test_replaced_job_counts_under_its_new_keys_only(store: Store) -> None
     assert (replaced.outcome, replaced.state) == ("replaced", S.HELD)
     assert await store.promote_jobs() == 1
     assert await state(store, job_id) is S.READY
-    found = {one.key: one.in_use for one in await store.list_limits()}
+    found = {one.key: one.taken for one in await store.list_limits()}
     assert (found["old"], found["new"]) == (0, 1)
     await add(store, limits=("old",))
     assert await store.promote_jobs() == 1
@@ -193,7 +193,7 @@ async def test_edited_keys_are_those_a_ready_job_is_held_by(store: Store) -> Non
     assert (change.before, change.after) == (S.READY, S.HELD)
     assert (job.limits, job.max_hold_seconds) == (("new", "old"), 60)
     assert await store.promote_jobs() == 0
-    assert ((await info(store, "old")).in_use, (await info(store, "new")).held) == (0, 1)
+    assert ((await info(store, "old")).taken, (await info(store, "new")).held) == (0, 1)
     await limit(store, "new", active=1)
     assert await store.promote_jobs() == 1
     assert (await claim_one(store)).id == job_id
@@ -327,7 +327,7 @@ async def test_lower_limit_holds_ready_jobs_again_and_lets_active_ones_run(store
     await complete(store, running[0])
     await complete(store, running[1])
     assert await store.promote_jobs() == 1
-    assert (await info(store)).in_use == 2
+    assert (await info(store)).taken == 2
 
 
 async def test_lower_limit_holds_the_last_in_the_line_again(store: Store) -> None:
@@ -592,6 +592,7 @@ async def test_limits_tell_what_is_in_use_and_what_is_held(store: Store) -> None
     await add_many(store, 5, limits=("api", "host"))
     await store.promote_jobs()
     await claim_one(store)
+    places: Any = {"in_use": 1, "ready": 1, "ready_queues": ("default",), "held": 3}
 
     assert await info(store) == LimitInfo("api", 2, 50, 7, **places)
     assert await info(store, "host") == LimitInfo("host", **places)
@@ -668,7 +669,7 @@ async def test_limit_that_was_removed_leaves_no_slots_behind(store: Store) -> No
     assert await store.remove_limit("api")
     assert not await store.remove_limit("api")
     assert await prune_all(store) == 0
-    assert (await info(store)).in_use == 1
+    assert (await info(store)).taken == 1
     await complete(store, job)
 
     assert await prune_all(store) == 1
@@ -703,7 +704,7 @@ async def test_keys_are_forgotten_by_several_at_once_while_they_are_set(
         )
         await store.promote_jobs()
         now = await info(store)
-        assert (now.active, now.in_use, now.held) == (1, 1, 1), round
+        assert (now.active, now.taken, now.held) == (1, 1, 1), round
         await store.remove_limit("api")
         await store.promote_jobs()
         for job in await claim(store, 9):
@@ -778,7 +779,7 @@ async def test_claims_and_promotions_at_once_keep_to_the_limit(
             jobs = await claim(one, 2)
             if not jobs and not (await counts(one)).get(S.HELD):
                 return most
-            most = max(most, (await info(one)).in_use)
+            most = max(most, (await info(one)).taken)
             for job in jobs:
                 await complete(one, job)
 
@@ -793,5 +794,5 @@ async def test_limits_can_be_listed_without_counting_what_is_held(store: Store) 
 
     [host] = await store.list_limits(counts_held=False)
 
-    assert (host.key, host.in_use, host.held) == ("host", 1, 0)
+    assert (host.key, host.taken, host.held) == ("host", 1, 0)
     assert {one.key: one.held for one in await store.list_limits()} == {"host": 2, "other": 1}

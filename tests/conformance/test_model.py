@@ -379,9 +379,10 @@ class StoreMachine(RuleBasedStateMachine):
         for limit in self.run(self.store.list_limits()):
             carrying = [job for job in self.model.live() if limit.key in job.limits]
             in_use = [job for job in carrying if job.state in (S.READY, S.ACTIVE)]
-            assert limit.in_use == len(in_use)
+            assert limit.taken == len(in_use)
+            assert limit.in_use == sum(job.state == S.ACTIVE for job in in_use)
             # Jobs that ran when the limit was lowered run on; nothing else is over it.
-            if limit.active is not None and limit.in_use > limit.active:
+            if limit.active is not None and limit.taken > limit.active:
                 assert all(job.state == S.ACTIVE for job in in_use)
 
     # retention

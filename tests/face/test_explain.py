@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from windrow import Queue
+from windrow import NewJob, Queue
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
-from windrow.queue.records import WorkerRow
+from windrow.queue.limits import WINDOW
+from windrow.queue.records import Finish, WorkerRow
 from windrow.services.explaining import explain
 
 
@@ -72,12 +73,53 @@ async def test_held_job_names_its_limits(queue: Queue) -> None:
     await queue.enqueue("work", limits=["api", "rate"])
     job = await queue.enqueue("work", limits=["api", "rate"])
     assert await reasons(queue, job.id) == {
-        "its limit `api` is reached": "1 of 1 jobs with this key are ready or running",
+        "its limit `api` is reached": (
+            "held: limit api is full; 0 of 1 are in use; "
+            "1 place is taken by ready jobs of the queue default"
+        ),
         "its limit `rate` has a rate": "at most 1 jobs with this key start each second",
     }
     await queue.park_key("api", 3600)
     first, *_ = await reasons(queue, job.id)
     assert first.startswith("its key `api` is parked until 20")
+
+
+async def test_held_job_names_the_kind_that_has_its_place_and_that_no_worker_takes(
+    queue: Queue,
+) -> None:
+    row = WorkerRow(new_id(), "w", "w", 1, None, ("work",), 1)
+    await queue.store.register_worker(row, 3600)
+    await queue.set_limit("api", active=1)
+    await queue.enqueue("unknown", queue="reports", limits=["api"])
+    job = await queue.enqueue("work", limits=["api"])
+    [cause] = (await reasons(queue, job.id)).values()
+    assert cause == (
+        "held: limit api is full; 0 of 1 are in use; 1 place is taken by "
+        "ready jobs of the queue reports, where no worker takes `unknown`"
+    )
+
+
+async def test_held_job_of_a_key_without_limit_names_those_that_go_first(queue: Queue) -> None:
+    await start_worker(queue)
+    await queue.enqueue_many([NewJob("work", limits=["api"]) for _ in range(WINDOW)])
+    job = await queue.enqueue("work", limits=["api"])
+    assert await reasons(queue, job.id) == {
+        "others with its key `api` go first": (
+            f"{WINDOW} ready jobs of the queue default have the key, "
+            "as many as may wait in the line at a time"
+        )
+    }
+
+
+async def test_held_job_whose_limits_have_room_waits_for_a_worker_to_look(queue: Queue) -> None:
+    await start_worker(queue)
+    await queue.set_limit("api", active=1)
+    await queue.enqueue("work", limits=["api"])
+    job = await queue.enqueue("work", limits=["api"])
+    lease = await queue.claim()
+    done = Finish(lease.jobs[0].id, lease.jobs[0].lease_token or "", JobState.COMPLETED)
+    await queue.store.finish_jobs([done])  # and promotes nothing
+    assert list(await reasons(queue, job.id)) == ["it is held until a worker looks for room"]
 
 
 async def test_held_job_names_the_one_it_follows(queue: Queue) -> None:
@@ -127,7 +169,7 @@ async def test_jobs_that_have_ended_tell_how(queue: Queue) -> None:
     await lease.fail(lease.jobs[0], ValueError("no title"))
     [(what, cause)] = (await reasons(queue, lease.jobs[0].id)).items()
     assert what == "it has failed"
-    assert cause.startswith("ValueError: no title (1 of 1 attempts and 0 of 5 crashes used")
+    assert cause.startswith("ValueError: no title (runs: 1 failed, 0 crashed; it ended at ")
     job = await queue.enqueue("work")
     await queue.cancel(job.id, reason="enough")
     [(what, cause)] = (await reasons(queue, job.id)).items()

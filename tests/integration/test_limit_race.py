@@ -82,7 +82,7 @@ async def test_8_processes_never_run_more_than_the_limits_of_two_keys_allow(
         of_tenant = [job for job in jobs if job.limits[0] == f"tenant-{n}"]
         assert most_at_once(of_tenant) <= 3
         assert max(found[f"tenant-{n}"] for found in seen) <= 3
-    assert {one.in_use for one in await real.list_limits()} == {0}
+    assert {one.taken for one in await real.list_limits()} == {0}
 
 
 async def test_killed_process_leaks_no_slot(

@@ -38,8 +38,8 @@ async def _over_limits(queue: Queue, jobs: Sequence[Job]) -> AsyncIterator[str]:
         of_key = [job for job in jobs if limit.key in job.limits]
         active = sum(job.state == JobState.ACTIVE for job in of_key)
         in_use = active + sum(job.state == JobState.READY for job in of_key)
-        if limit.in_use != in_use:
-            yield f"{limit.key} has {in_use} jobs in use, and the store says {limit.in_use}"
+        if limit.taken != in_use:
+            yield f"{limit.key} has {in_use} jobs in use, and the store says {limit.taken}"
         # Those that ran when it was lowered run on.
         if limit.active is not None and in_use > max(limit.active, active):
             yield f"{limit.key} has {in_use} jobs in use, where {limit.active} may be"

@@ -9,11 +9,13 @@ import typer
 from windrow.cli.output import (
     DatabaseOption,
     JsonOption,
+    YesOption,
     age,
     ask,
     given_options,
     parse_duration,
     print_json,
+    print_preview,
     print_table,
 )
 from windrow.queue.records import LimitInfo
@@ -26,7 +28,8 @@ app = typer.Typer(help="List, set and remove limits; park a key.", no_args_is_he
 
 @app.command("list")
 def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """List keys that have a limit or jobs: what they allow, what is in use, what is held."""
+    """List keys that have a limit or jobs: what they allow, how many of their jobs run
+    (in use), are ready and are held."""
     found = ask(list_limits, database)
     if as_json:
         print_json([limit_fields(info) for info in found])
@@ -49,6 +52,7 @@ def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
                 None if info.per_second is None else f"{info.per_second:g}",
                 info.burst,
                 info.in_use,
+                info.ready,
                 info.held,
                 age(info.parked_until),
             )
@@ -76,8 +80,18 @@ def set_(
 
 
 @app.command()
-def remove(key: LimitKey, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Limit a key no longer; it is not parked any more either."""
+def remove(
+    key: LimitKey,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove the limit of a key, and end its parking. Jobs that it held may start."""
+    if not yes:
+        found = {info.key: info for info in ask(list_limits, database)}
+        held = found[key].held if key in found else 0
+        print_preview(f"remove the limit of {key}, which holds {held} jobs", {"key": key}, as_json)
+        return
     was_set = ask(remove_limit, database, key)
     if as_json:
         print_json({"key": key, "was_set": was_set})
@@ -122,5 +136,5 @@ def in_words(info: LimitInfo) -> str:
 
 def limit_fields(info: LimitInfo) -> dict[str, Any]:
     """A key for JSON."""
-    shown = "key active per_second burst weight in_use held parked_until"
+    shown = "key active per_second burst in_use ready held parked_until"
     return {name: getattr(info, name) for name in shown.split()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -199,7 +199,7 @@ def _queues(screen: Screen, width: int) -> Iterator[Text]:
         for info in queues
     ]
     columns = ["", "queue", "", *(f"{state}#" for state in states), "per s#", "oldest#"]
-    yield from table_lines(columns, rows, width)
+    yield from _table(columns, rows, width)
 
 
 def _workers(seen: Overview, width: int) -> Iterator[Text]:
@@ -225,7 +225,7 @@ def _workers(seen: Overview, width: int) -> Iterator[Text]:
         if name not in known
     ]
     if rows:
-        yield from table_lines(["worker", "queues", "running#", "up#", "kinds"], rows, width)
+        yield from _table(["worker", "queues", "running#", "up#", "kinds"], rows, width)
     elif not seen.sees_all:
         yield Text("workers are shown to a key of all tenants", "dim")
     else:
@@ -238,15 +238,20 @@ def _limits(seen: Overview, width: int) -> Iterator[Text]:
             [
                 one.key,
                 one.in_use,
+                one.ready,
                 one.active,
                 one.per_second,
                 age(one.parked_until) if one.parked_until else "",
             ]
             for one in seen.limits
         ]
-        yield from table_lines(
-            ["limit", "in use#", "active#", "per second#", "parked#"], rows, width
+        yield from _table(
+            ["limit", "in use#", "ready#", "active#", "per second#", "parked#"], rows, width
         )
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> Iterator[Text]:
+    return map(Text.from_ansi, table_lines(columns, rows, width, is_coloured=True))
 
 
 def _spelled(kinds: dict[str, int]) -> str:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import heapq
 import logging
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -29,10 +28,18 @@ WINDOW: Final = 25
 # for, in case the first ones lack room under another key.
 KEYS_AT_ONCE: Final = 200
 LOOK_AHEAD: Final = 200
+# A ready job that nobody has claimed for so long gives its place to a job of another lane. Workers
+# promote once a second, so that nobody waits longer than 5 s.
+PATIENCE_SECONDS: Final = 3.0
+# For so long the jobs of its lane get only places that no other job wants, or until somebody asks
+# for them.
+UNSERVED_SECONDS: Final = 60.0
+
+# What decides who can run a job: its queue, its kind and its tenant.
+Lane = tuple[str, str, str | None]
 
 
-@dataclass(slots=True)
-class Limit:
+class Limit(msgspec.Struct):
     """A key while it is locked: its settings, its turn, and what it has in use."""
 
     key: str
@@ -87,6 +94,9 @@ class Limit:
         """How many jobs more may carry this key; after `refill`."""
         if self.parked_until is not None and self.parked_until > now:
             return 0
+        return self._free()
+
+    def _free(self) -> float:
         room = math.inf
         if self.active is not None:
             room = max(0, self.active - self.in_use)
@@ -115,6 +125,20 @@ class Limit:
             over = max(over, self.ready - self.most_ready)
         return max(0, min(over, self.ready))
 
+    def take(self) -> None:
+        """One job more is ready."""
+        self.ready += 1
+        self.in_use += 1
+        if self.tokens is not None:
+            self.tokens = max(0.0, self.tokens - 1)
+
+    def give_back(self) -> None:
+        """A ready job waits again. It has not started, so its token goes back into the bucket."""
+        self.ready -= 1
+        self.in_use -= 1
+        if self.tokens is not None:
+            self.tokens += 1
+
     def describe(self) -> str:
         """The key and its limits, for an error's text."""
         limits = []
@@ -127,16 +151,51 @@ class Limit:
         return f"{self.key} ({', '.join(limits)})" if limits else self.key
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """A job that waits for room."""
 
     id: str
     keys: tuple[str, ...]
+    lane: Lane | None = None  # known where some lanes are closed
+    is_unserved: bool = False
 
 
-@dataclass(slots=True)
-class _Lane:
+class Idle(msgspec.Struct, frozen=True):
+    """A ready job that could give its places to others. `is_overdue`: only because nobody has
+    claimed it."""
+
+    id: str
+    keys: tuple[str, ...]
+    lane: Lane
+    is_overdue: bool = False
+
+
+class Taker(msgspec.Struct, frozen=True):
+    """Somebody who claims jobs of these queues, kinds and tenants; None: of any."""
+
+    queues: Sequence[str] | None
+    kinds: Sequence[str] | None
+    tenants: Sequence[str] | None = None
+
+    def takes(self, lane: Lane) -> bool:
+        queue, kind, tenant = lane
+        return (
+            (self.queues is None or queue in self.queues)
+            and (self.kinds is None or kind in self.kinds)
+            and (self.tenants is None or tenant in self.tenants)
+        )
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What a promotion does: held jobs that become ready, ready jobs that give their places back,
+    and lanes that turn out to be unserved."""
+
+    promoted: tuple[Held, ...] = ()
+    returned: tuple[Idle, ...] = ()
+    unserved: frozenset[Lane] = frozenset()
+
+
+class _Lane(msgspec.Struct):
     """A fairness key's jobs, best first, and how far they were looked at."""
 
     limit: Limit
@@ -155,6 +214,68 @@ class _Lane:
             if all(self.rooms.get(key, 0) >= 1 for key in job.keys):
                 return job
         return None
+
+
+def release(limits: Mapping[str, Limit], idle: Sequence[Idle]) -> None:
+    """Let others choose before idle jobs: their places count as free."""
+    for job in idle:
+        for key in job.keys:
+            if key in limits:
+                limits[key].give_back()
+
+
+def choose_places(
+    limits: Mapping[str, Limit],
+    waiting: Mapping[str, Sequence[Held]],
+    idle: Sequence[Idle],
+    now: datetime,
+    most: int,
+) -> Choice:
+    """Give out the places, after `release`: first to jobs of lanes that are served, as far as is
+    known, then to idle jobs that have places already, last to jobs of the other lanes."""
+    closed = {job.lane for job in idle if job.is_overdue}
+    served = _select(waiting, lambda job: not job.is_unserved and job.lane not in closed)
+    promoted = choose_jobs(limits, served, now, most)
+    oldest_first = sorted(idle, key=lambda job: job.id)
+    returned = [job for job in oldest_first if not _keeps_place(limits, job)]
+    others = _select(waiting, lambda job: job.is_unserved or job.lane in closed)
+    promoted += choose_jobs(limits, others, now, most - len(promoted))
+    is_wanted = any(served.values())
+    return Choice(tuple(promoted), tuple(returned), frozenset(closed if is_wanted else ()))
+
+
+def _select(
+    waiting: Mapping[str, Sequence[Held]], is_chosen: Callable[[Held], bool]
+) -> dict[str, list[Held]]:
+    return {key: [job for job in jobs if is_chosen(job)] for key, jobs in waiting.items()}
+
+
+def _keeps_place(limits: Mapping[str, Limit], job: Idle) -> bool:
+    """Whether there is still room for an idle job, which then has it."""
+    carried = [limits[key] for key in job.keys if key in limits]
+    if not all(limit.has_place(is_first=limit.key == job.keys[0]) for limit in carried):
+        return False
+    for limit in carried:
+        limit.take()
+    return True
+
+
+def note_served(
+    waiting: Mapping[str, Sequence[Held]], takers: Sequence[Taker]
+) -> Mapping[str, Sequence[Held]]:
+    """Mark waiting jobs that none of the takers takes as unserved, unless none is taken at all:
+    loops of people's own are known only while they ask."""
+    lanes = {job.lane for jobs in waiting.values() for job in jobs if job.lane is not None}
+    taken = {lane for lane in lanes if any(taker.takes(lane) for taker in takers)}
+    if not taken:
+        return waiting
+    return {
+        key: [
+            job if job.lane in taken else msgspec.structs.replace(job, is_unserved=True)
+            for job in jobs
+        ]
+        for key, jobs in waiting.items()
+    }
 
 
 def choose_jobs(
@@ -196,7 +317,7 @@ def _catch_up(limits: Sequence[Limit]) -> None:
 
 
 class Promoting(Protocol):
-    async def promote_jobs(self, keys: Sequence[str] | None = None, limit: int = 1000) -> int: ...
+    async def promote_jobs(self, keys: Sequence[str] | None = None) -> int: ...
 
 
 async def make_room(store: Promoting, keys: Sequence[Sequence[str]]) -> int:

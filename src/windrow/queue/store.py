@@ -420,6 +420,11 @@ class GroupStore(Protocol):
         """No more held open: ends now if no member is pending. Raises GroupNotFound."""
         ...
 
+    async def end_empty_groups(self, seconds: float, held_seconds: float, limit: int = 1000) -> int:
+        """Close groups that have stood for so long without ever having a member: their maker is
+        gone. Not those of roots. How many. Safe if several do it at once."""
+        ...
+
     async def pause_group(self, group_id: str) -> Group: ...
     async def resume_group(self, group_id: str) -> Group: ...
 
@@ -443,7 +448,7 @@ class LimitStore(Protocol):
         ...
 
     async def list_limits(self, *, counts_held: bool = True) -> list[LimitInfo]:
-        """Every key that has a limit, a weight or jobs, or is parked, by key. Counting what is held
+        """Every key that has a limit or jobs, or is parked, by key. Counting what is held
         reads every held job; without it, `held` is 0 and keys with nothing else are left out."""
         ...
 
@@ -454,10 +459,23 @@ class LimitStore(Protocol):
         from now); with neither, the key goes on at once. No job is touched."""
         ...
 
-    async def promote_jobs(self, keys: Sequence[str] | None = None, limit: int = 1000) -> int:
+    async def promote_jobs(
+        self,
+        keys: Sequence[str] | None = None,
+        limit: int = 1000,
+        *,
+        claim: Claim | None = None,
+        rounds: int = 1,
+    ) -> int:
         """Make held jobs ready while all their keys have room, in turn between fairness keys (of
-        these, or of all); how many were. Followers are not meant. Of very many keys some are
-        looked at, the next ones by the next call."""
+        these, or of all); how many were. Followers are not meant. Of very many keys
+        `limits.KEYS_AT_ONCE` are looked at in each of the rounds, the next ones by the next call.
+
+        Jobs of paused queues and groups are passed over. A ready job gives its places back, and is
+        held again, when another one waits for them and it cannot run: its queue or group is paused,
+        one of its keys is parked, or nobody has claimed it for `limits.PATIENCE_SECONDS`. Then
+        the jobs of its queue, kind and tenant get only what no others want, until somebody
+        asks for them: a worker that registers, or `claim`, which found too few."""
         ...
 
     async def prune_limits(self, after: str = "", limit: int = 1000) -> tuple[int, str]:

@@ -74,13 +74,39 @@ class Waiting:
                     outage = error
                 if not awaited.left:
                     return awaited.ended
+                if pause > FIRST_WAIT and not has_checked:
+                    has_checked = True
+                    await self._warn_unserved(awaited.left)
                 # The last, shorter pause is up to the deadline and is kept as it is.
                 await bell.wait(jittered(pause) if pause >= FIRST_WAIT else pause)
+        if outage is None and not has_checked:
+            await self._warn_unserved(awaited.left)
         raise outage or WaitTimeout(*awaited.left)
 
+    async def _warn_unserved(self, job_ids: Sequence[str]) -> None:
+        """Log if one of these jobs waits for a worker that there is not. Tenants see no workers."""
+        if self.store.tenant is not None:
+            return
+        try:
+            jobs = await self.store.get_jobs(job_ids[:MAX_CHECKED])
+            workers = await self.store.list_workers()
+        except StoreError:
+            return  # the wait goes on, or ends, as it would have
+        for job in jobs.values():
+            if job.state is JobState.READY and not any(
+                worker.takes(job.queue, job.kind) for worker in workers
+            ):
+                logger.warning(
+                    "job %s waits: no registered worker runs kind %r from queue %r",
+                    job.id,
+                    job.kind,
+                    job.queue,
+                    extra=event("job.unserved", job_id=job.id, kind=job.kind, queue=job.queue),
+                )
+                return
 
-@dataclass(slots=True)
-class Awaited:
+
+class Awaited(msgspec.Struct):
     """Jobs that are waited for, and what was seen of them so far."""
 
     job_ids: tuple[str, ...]

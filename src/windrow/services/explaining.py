@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from shlex import quote
-from typing import assert_never
+from typing import Any, Unpack, assert_never
 
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.queue import Queue
-from windrow.queue.records import WorkerInfo
+from windrow.queue.records import QueueInfo, ReadyKind, WorkerInfo
+from windrow.services.examining import LOOK_AHEAD
 from windrow.services.finding import find_job
 from windrow.services.health import Finding, worker_for
 from windrow.services.jobs import open_queue
+from windrow.services.limits import describe_places, describe_ready
 from windrow.settings import Settings
 
 
@@ -59,8 +61,11 @@ def _ended(job: Job) -> Finding:
     if job.state == JobState.CANCELLED:
         cause = f"{job.error or 'somebody cancelled it'}, at {when}"
         return Finding("note", "it was cancelled", cause, f"run it after all: {_retry(job)}")
-    used = f"{job.attempts} of {job.max_attempts} attempts and {job.crashes} of {job.max_crashes}"
-    cause = f"{job.error or 'no reason was given'} ({used} crashes used, at {when})"
+    # Not of how many: its handler may have allowed fewer attempts than the job.
+    cause = (
+        f"{job.error or 'no reason was given'} "
+        f"(runs: {job.attempts} failed, {job.crashes} crashed; it ended at {when})"
+    )
     fix = f"correct the cause or its payload, then run it again: {_retry(job)}"
     return Finding("error", "it has failed", cause, fix)
 
@@ -129,8 +134,13 @@ async def _held(queue: Queue, job: Job) -> AsyncIterator[Finding]:
                     f"that job has the unique key `{job.unique}` and is {other.state}",
                     "wait until that job ends, or cancel it",
                 )
+    is_explained = False
     async for finding in _obstacles(queue, job):
+        is_explained = True
         yield finding
+    if not is_explained and job.limits:
+        cause = "its limits have room; workers make such jobs ready about once a second"
+        yield Finding("note", "it is held until a worker looks for room", cause, "wait")
 
 
 async def _obstacles(queue: Queue, job: Job) -> AsyncIterator[Finding]:
@@ -174,9 +184,10 @@ async def _full_limits(queue: Queue, job: Job) -> AsyncIterator[Finding]:
             fix = f"wait, or end it: `windrow limits park {quote(key)} --off`"
             yield Finding("note", f"its key `{key}` is parked until {until}", cause, fix)
         elif (
-            job.state == JobState.HELD and limit.active is not None and limit.in_use >= limit.active
+            job.state == JobState.HELD and limit.active is not None and limit.taken >= limit.active
         ):
-            cause = f"{limit.in_use} of {limit.active} jobs with this key are ready or running"
+            places = describe_places(limit, *await _look_at_ready(queue))
+            cause = f"held: limit {key} is full; {places}"
             set_ = f"`windrow limits set {quote(key)} --active N`"
             fix = f"wait until one ends, or set a higher limit: {set_}"
             yield Finding("note", f"its limit `{key}` is reached", cause, fix)
@@ -185,6 +196,26 @@ async def _full_limits(queue: Queue, job: Job) -> AsyncIterator[Finding]:
             yield Finding(
                 "note", f"its limit `{key}` has a rate", cause, "wait, or set a higher rate"
             )
+        elif (
+            job.state == JobState.HELD
+            and key == job.limits[0]
+            and limit.active is None
+            and limit.ready >= WINDOW
+        ):
+            ready = describe_ready(limit, *await _look_at_ready(queue))
+            yield Finding(
+                "note",
+                f"others with its key `{key}` go first",
+                f"{limit.ready} {ready} have the key, as many as may wait in the line at a time",
+                f"wait, or let more of them in: `windrow limits set {quote(key)} --active N`",
+            )
+
+
+async def _look_at_ready(
+    queue: Queue,
+) -> tuple[Sequence[QueueInfo], Sequence[WorkerInfo], Sequence[ReadyKind]]:
+    kinds = await queue.store.list_ready_kinds(LOOK_AHEAD)
+    return await queue.queues(), await queue.workers(), kinds
 
 
 def _without_worker(job: Job, workers: list[WorkerInfo]) -> Finding | None:

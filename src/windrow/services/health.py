@@ -231,7 +231,7 @@ def check_limits(seen: Examination) -> Iterator[Finding]:
                 f"somebody asked to start nothing with it until then; {held}",
                 f"wait, or end it: `windrow limits park {quote(limit.key)} --off`",
             )
-        elif limit.active is None or limit.in_use < limit.active:
+        elif limit.active is None or limit.taken < limit.active:
             continue
         elif limit.held or not seen.has_counted_held:
             yield Finding(

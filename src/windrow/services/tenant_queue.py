@@ -23,7 +23,7 @@ from windrow.redaction import restore
 
 # Kinds whose handlers trust what stands in the payload: the services for them write it.
 OWN_KINDS: Final = (
-    *("web.", "webhook.", "knowledge.", "video.", "call.", "source.", "index."),
+    *("web.", "nuq.", "webhook.", "knowledge.", "video.", "call.", "source.", "index."),
     *(f"{item_type}." for item_type in OPERATIONS),  # which read files, and remove what there is
 )
 TENANT_KEY: Final = "tenant:"
@@ -74,7 +74,7 @@ class TenantQueue:
         """The limits in use; of a tenant its own. What is held is not counted."""
         found = await self.queue.store.list_limits(counts_held=False)
         own = None if self.tenant is None else f"{TENANT_KEY}{self.tenant}"
-        return [one for one in found if one.in_use and own in (None, one.key)]
+        return [one for one in found if one.taken and own in (None, one.key)]
 
     async def list_queues(self, *, most: int = MOST_COUNTED) -> builtins.list[QueueInfo]:
         """Every queue with its counts; of a tenant those its newest jobs are in, of which `most`

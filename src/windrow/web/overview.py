@@ -43,7 +43,7 @@ async def show(look: Look) -> Response:
         waiting=counted[JobState.READY] + counted[JobState.SCHEDULED],
         queues=sorted(seen.queues, key=lambda info: info.name),
         workers=seen.workers,
-        limits=[one for one in seen.limits if one.in_use],
+        limits=[one for one in seen.limits if one.taken],
         pace=pace,
     )
 

@@ -13,6 +13,7 @@ from windrow.queue.records import WorkerInfo, WorkerRow
 class Registering(Verbs):
     async def register_worker(self, row: WorkerRow, seconds: float) -> None:
         await self._run("register_worker", **asdict(row), seconds=seconds)
+        await self._run("clear_unserved", queues=row.queues, kinds=row.kinds, tenants=None)
 
     async def drop_worker(self, worker_id: str) -> bool:
         if not is_id(worker_id):

@@ -130,7 +130,14 @@ class TenantStore(PostgresStore):
     async def fire_schedules(self, limit: int = 1000) -> list[Inserted]:
         self._refuse("looks after the queue")
 
-    async def promote_jobs(self, keys: Sequence[str] | None = None, limit: int = 1000) -> int:
+    async def promote_jobs(
+        self,
+        keys: Sequence[str] | None = None,
+        limit: int = 1000,
+        *,
+        claim: Claim | None = None,
+        rounds: int = 1,
+    ) -> int:
         return 0  # workers do, who see the jobs of all that share a limit
 
     async def list_limits(self, *, counts_held: bool = True) -> list[LimitInfo]:

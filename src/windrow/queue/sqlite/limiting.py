@@ -5,17 +5,40 @@ There is one writer, so nothing has to be locked: what is counted here stays so 
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from windrow.queue.job import JobError, JobState
-from windrow.queue.limits import KEYS_AT_ONCE, LOOK_AHEAD, Held, Limit, choose_jobs
-from windrow.queue.records import Change, LimitInfo, LimitRow
-from windrow.queue.sqlite.rows import LiveJob, after, to_json, to_micros, to_optional_time, to_time
+from windrow.queue.limits import (
+    KEYS_AT_ONCE,
+    LOOK_AHEAD,
+    PATIENCE_SECONDS,
+    UNSERVED_SECONDS,
+    Held,
+    Idle,
+    Lane,
+    Limit,
+    Taker,
+    choose_places,
+    note_served,
+    release,
+)
+from windrow.queue.records import Change, Claim, LimitInfo, LimitRow
+from windrow.queue.sqlite.registering import list_workers
+from windrow.queue.sqlite.rows import (
+    LiveJob,
+    after,
+    to_json,
+    to_micros,
+    to_optional_time,
+    to_tags,
+    to_time,
+)
 from windrow.queue.sqlite.settling import leave
 from windrow.queue.sqlite.work import Work, statement
 
@@ -30,7 +53,7 @@ def set_limit(work: Work, row: LimitRow) -> None:
             "burst": row.burst,
         },
     )
-    limits = _count(work, _read_limits(work, [row.key]))
+    limits, _ = _count(work, _read_limits(work, [row.key]))
     _save(work, limits)
     limit = limits[row.key]
     if surplus := limit.surplus():
@@ -56,7 +79,13 @@ def list_limits(work: Work, counts_held: bool) -> list[LimitInfo]:
     values = {"now": work.now, "counts_held": counts_held}
     found = work.named_rows(statement("list_limits"), values)
     return [
-        LimitInfo(**dict(row) | {"parked_until": to_optional_time(row["parked_until"])})
+        LimitInfo(
+            **dict(row)
+            | {
+                "parked_until": to_optional_time(row["parked_until"]),
+                "ready_queues": to_tags(row["ready_queues"]),
+            }
+        )
         for row in found
     ]
 
@@ -84,33 +113,162 @@ def _held_keys(work: Work, behind: str, limit: int) -> list[tuple[Any, ...]]:
     return work.rows("list_held_keys", {"after": behind, "limit": limit})
 
 
-def promote_jobs(work: Work, keys: Sequence[str], limit: int) -> int:
+def promote_jobs(work: Work, keys: Sequence[str], limit: int, claim: Claim | None) -> int:
     """Make held jobs ready while all their keys have room; how many were."""
+    if claim is not None:
+        clear_unserved(work, claim.queues, claim.kinds, claim.tenants)
     firsts = sorted(set(keys))
-    spare = max(1, min(LOOK_AHEAD, limit, 5 * limit // max(1, len(firsts))))
-    now = to_time(work.now)
-    carried = {
-        key
-        for first in firsts
-        for (key,) in work.rows("list_carried_keys", {"key": first, "look": spare})
-    }
+    look = max(1, min(LOOK_AHEAD, limit, 5 * limit // max(1, len(firsts))))
+    lanes = _closed_lanes(work, firsts)
+    carried = {key for first in firsts for key in _carried_keys(work, first, look, lanes)}
     if not carried:
         return 0
-    limits = _count(work, _read_limits(work, sorted(carried)))
-    firsts = [key for key in firsts if key in limits]
-    spare = spare if len(limits) > len(firsts) else 0
+    limits, seqs = _count(work, _read_limits(work, sorted(carried)))
+    idle = list(seqs)
+    if any(job.is_overdue for job in idle):
+        lanes = _lanes(work, firsts)
+    release(limits, idle)
+    waiting, found = _find_waiting(work, firsts, limits, lanes, limit, look)
+    if lanes:
+        takers = [Taker(one.queues, one.kinds) for one in list_workers(work)]
+        if claim is not None:
+            takers.append(Taker(claim.queues, claim.kinds, claim.tenants))
+        waiting = note_served(waiting, takers)
+    choice = choose_places(limits, waiting, idle, to_time(work.now), limit)
+    _save(work, limits)
+    _return_places(work, choice.returned, {job.id: seq for job, seq in seqs.items()})
+    _promote(work, choice.promoted, found)
+    _mark_unserved(work, choice.unserved)
+    return len(choice.promoted)
+
+
+class _HeldLane(msgspec.Struct, frozen=True):
+    queue: str
+    kind: str
+    tenant: str  # '' for none
+    is_unserved: bool
+
+
+Lanes = Mapping[str, Sequence[_HeldLane]]
+
+
+def _closed_lanes(work: Work, firsts: Sequence[str]) -> Lanes:
+    """The lanes of each key, if some lanes must be passed over."""
+    [(is_closed,)] = work.rows("is_lane_closed", {"now": work.now})
+    return _lanes(work, firsts) if is_closed else {}
+
+
+def _lanes(work: Work, firsts: Sequence[str]) -> Lanes:
+    return {
+        key: [
+            _HeldLane(queue, kind, tenant, bool(is_unserved))
+            for queue, kind, tenant, is_unserved in work.rows(
+                "list_held_lanes", {"key": key, "now": work.now}
+            )
+        ]
+        for key in firsts
+    }
+
+
+def _carried_keys(work: Work, first: str, look: int, lanes: Lanes) -> set[str]:
+    """The keys that the first held jobs of a key carry, and those of each of its lanes."""
+    keys = {key for (key,) in work.rows("list_carried_keys", {"key": first, "look": look})}
+    for lane in lanes.get(first, ()):
+        for row in _find_in_lane(work, first, lane, look):
+            keys.update(msgspec.json.decode(row[_KEYS]))
+    return keys
+
+
+_SEQ, _ID, _QUEUE, _KEYS, _PRIORITY, _IS_PLACED, _PLACE = range(7)
+
+
+def _find_in_lane(work: Work, key: str, lane: _HeldLane, limit: int) -> list[tuple[Any, ...]]:
+    values = {"key": key, "queue": lane.queue, "kind": lane.kind, "tenant": lane.tenant}
+    return work.rows("find_held_lane", values | {"limit": limit})
+
+
+def _find_waiting(
+    work: Work,
+    firsts: Sequence[str],
+    limits: Mapping[str, Limit],
+    lanes: Lanes,
+    limit: int,
+    look: int,
+) -> tuple[Mapping[str, Sequence[Held]], dict[str, tuple[int, str]]]:
+    """The held jobs of each fairness key that has room: as many as that, and some more if the
+    first ones may lack room under another key. And where each is: its seq and queue."""
+    now = to_time(work.now)
+    known = [key for key in firsts if key in limits]
+    spare = look if len(limits) > len(known) else 0
     waiting: dict[str, list[Held]] = {}
     found: dict[str, tuple[int, str]] = {}
-    for key in firsts:
+    for key in known:
         room = limits[key].first_room(now)
-        if room > 0:
-            rows = work.rows("find_held", {"key": key, "limit": min(room, limit) + spare})
-            waiting[key] = [Held(id, tuple(msgspec.json.decode(keys))) for _, id, _, keys in rows]
-            found |= {id: (seq, queue) for seq, id, queue, _ in rows}
-    chosen = choose_jobs(limits, waiting, now, limit)
-    _save(work, limits)
-    _promote(work, chosen, found)
-    return len(chosen)
+        if room <= 0:
+            continue
+        want = min(room, limit) + spare
+        if lanes:
+            rows, waiting[key] = _find_by_lane(work, key, lanes.get(key, ()), want)
+        else:
+            rows = work.rows("find_held", {"key": key, "limit": want})
+            waiting[key] = [Held(row[_ID], tuple(msgspec.json.decode(row[_KEYS]))) for row in rows]
+        found |= {row[_ID]: (row[_SEQ], row[_QUEUE]) for row in rows}
+    return waiting, found
+
+
+def _find_by_lane(
+    work: Work, key: str, lanes: Sequence[_HeldLane], want: int
+) -> tuple[list[tuple[Any, ...]], list[Held]]:
+    """The first jobs of each lane, best first."""
+    found = [(row, lane) for lane in lanes for row in _find_in_lane(work, key, lane, want)]
+    found.sort(key=lambda pair: (-pair[0][_PRIORITY], -pair[0][_IS_PLACED], pair[0][_PLACE]))
+    held = [
+        Held(
+            row[_ID],
+            tuple(msgspec.json.decode(row[_KEYS])),
+            (lane.queue, lane.kind, lane.tenant or None),
+            lane.is_unserved,
+        )
+        for row, lane in found
+    ]
+    return [row for row, _ in found], held
+
+
+def _return_places(work: Work, jobs: Sequence[Idle], seqs: Mapping[str, int]) -> None:
+    """Ready jobs are held again. There is one writer: nobody can have claimed them."""
+    if not jobs:
+        return
+    work.run("return_places", {"seqs": to_json([seqs[job.id] for job in jobs])})
+    for job in jobs:
+        work.counts[job.lane[0], "ready"] -= 1
+        work.counts[job.lane[0], "held"] += 1
+
+
+def _mark_unserved(work: Work, lanes: Iterable[Lane]) -> None:
+    marked = sorted((queue, kind, tenant or "") for queue, kind, tenant in lanes)
+    if not marked:
+        return
+    until = after(work.now, UNSERVED_SECONDS)
+    work.run("drop_unserved", {"now": work.now})
+    work.run_many(
+        "mark_unserved",
+        [
+            {"queue": queue, "kind": kind, "tenant": tenant, "until": until}
+            for queue, kind, tenant in marked
+        ],
+    )
+
+
+def clear_unserved(
+    work: Work,
+    queues: Sequence[str] | None,
+    kinds: Sequence[str] | None,
+    tenants: Sequence[str] | None = None,
+) -> None:
+    """Somebody asks for jobs of these: their lanes are served."""
+    given = {"queues": queues, "kinds": kinds, "tenants": tenants}
+    values = {name: None if one is None else to_json(list(one)) for name, one in given.items()}
+    work.run("clear_unserved", values)
 
 
 def _promote(work: Work, chosen: Sequence[Held], found: dict[str, tuple[int, str]]) -> None:
@@ -122,7 +280,7 @@ def _promote(work: Work, chosen: Sequence[Held], found: dict[str, tuple[int, str
     for place, job in enumerate(chosen, last + 1):
         seq, queue = found[job.id]
         promoted.append({"seq": seq, "place": place})
-        slots += [{"key": key, "seq": seq} for key in job.keys]
+        slots += [{"key": key, "seq": seq, "now": work.now} for key in job.keys]
         work.counts[queue, "held"] -= 1
         work.counts[queue, "ready"] += 1
     work.run_many("promote_jobs", promoted)
@@ -139,25 +297,39 @@ def _read_limits(work: Work, keys: Sequence[str]) -> dict[str, Limit]:
     return limits
 
 
-def _count(work: Work, limits: dict[str, Limit]) -> dict[str, Limit]:
+def _count(work: Work, limits: dict[str, Limit]) -> tuple[dict[str, Limit], dict[Idle, int]]:
     """Add what keys have in use, and refill them. A slot of a job that is in use no more is
-    removed. They must be saved: starts that were seen now are not seen again."""
+    removed. They must be saved: starts that were seen now are not seen again. Also the ready jobs
+    that could give their places to others, with their seqs."""
     stale = []
-    for key, seq, state, started_at in work.rows("find_slots", {"keys": to_json(list(limits))}):
-        limit = limits[key]
+    idle: dict[Idle, int] = {}
+    values = {"keys": to_json(list(limits)), "now": work.now}
+    for row in work.named_rows(statement("find_slots"), values):
+        limit, seq, state = limits[row["key"]], row["seq"], row["state"]
         if state not in ("ready", "active"):
-            stale.append({"key": key, "seq": seq})
+            stale.append({"key": limit.key, "seq": seq})
         else:
             limit.in_use += 1
             limit.ready += state == "ready"
-        started = to_optional_time(started_at)
+        started = to_optional_time(row["started_at"])
         if started is not None and limit.refilled_at is not None and started > limit.refilled_at:
             limit.started += 1
             limit.last_started_at = max(started, limit.last_started_at or started)
+        if state == "ready" and (job := _to_idle(work, row)) is not None:
+            idle[job] = seq
     work.run_many("drop_slots", stale)
     for limit in limits.values():
         limit.refill(to_time(work.now))
-    return limits
+    return limits, idle
+
+
+def _to_idle(work: Work, row: sqlite3.Row) -> Idle | None:
+    is_known = bool(row["is_blocked"] or row["is_unserved"])
+    is_overdue = after(row["taken_at"], PATIENCE_SECONDS) < work.now
+    if not is_known and not is_overdue:
+        return None
+    lane = (row["queue"], row["kind"], row["tenant"])
+    return Idle(row["id"], tuple(to_tags(row["limit_keys"])), lane, is_overdue and not is_known)
 
 
 def _save(work: Work, limits: dict[str, Limit]) -> None:
@@ -179,7 +351,7 @@ def prune_limits(work: Work, after: str, limit: int) -> tuple[int, str]:
     """Forget keys that nothing is set for and no job has; how many, and where to go on."""
     values = {"after": after, "limit": limit, "now": work.now}
     keys = [key for (key,) in work.rows("find_idle_limits", values)]
-    counted = _count(work, {key: Limit(key) for key in keys})
+    counted, _ = _count(work, {key: Limit(key) for key in keys})
     idle = [key for key in keys if not counted[key].in_use]
     pruned = work.run("prune_limits", {"keys": to_json(idle)}) if idle else 0
     return pruned, keys[-1] if len(keys) == limit else ""

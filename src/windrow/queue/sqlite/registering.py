@@ -17,6 +17,7 @@ def register_worker(work: Work, row: WorkerRow, seconds: float) -> None:
     times = {"now": work.now, "expires_at": after(work.now, seconds)}
     work.run("register_worker", asdict(row) | lists | times)
     work.run("drop_dead_workers", {"now": work.now})
+    work.run("clear_unserved", lists | {"tenants": None})
 
 
 def drop_worker(work: Work, worker_id: str) -> bool:

@@ -70,20 +70,32 @@ def cancel_now(work: Work, jobs: Sequence[LiveJob], reason: str) -> None:
 
 
 def cancel_live(work: Work, jobs: Sequence[LiveJob], reason: str) -> None:
-    """Jobs that do not run end as cancelled; those that run are asked to stop."""
+    """Jobs that do not run end as cancelled; those that run are asked to stop, with the first
+    reason. The groups of their roots are cancelled with them, whether the root runs or not."""
     active = [job for job in jobs if job.state == "active"]
-    work.run("tell_jobs", {"seqs": seqs(active), "stop_as": "cancelled", "error": reason})
+    told = [job for job in active if job.stop_as != "cancelled"]
+    work.run("tell_jobs", {"seqs": seqs(told), "stop_as": "cancelled", "error": reason})
+    for job in active:
+        if job.root_of is not None:
+            work.orphaned.setdefault(job.root_of, reason)
     cancel_now(work, [job for job in jobs if job.state != "active"], reason)
 
 
 def settle(work: Work) -> None:
     """Do all that follows from the changes made so far."""
     while work.freed or work.orphaned or work.groups:
-        promote_followers(work)
-        cancel_orphans(work)
+        hand_on_places(work)
         settle_groups(work)
     work.write_counts()
     work.write_events()
+
+
+def hand_on_places(work: Work) -> None:
+    """Give freed keys to followers and cancel orphaned groups, nested ones too: to be done before
+    new jobs take keys or join groups."""
+    while work.freed or work.orphaned:
+        promote_followers(work)
+        cancel_orphans(work)
 
 
 def promote_followers(work: Work) -> None:

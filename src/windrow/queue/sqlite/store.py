@@ -19,11 +19,10 @@ from msgspec.structs import replace
 from windrow.clock import Clock
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell, any_event, end_of, work_in
-from windrow.queue.copying import CopiedJob, Parcel, QueueRow, Receipt
+from windrow.queue.copying import Parcel, QueueRow, Receipt
 from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.importing import Arrival, Import, ImportNote, Removal
 from windrow.queue.job import Job, JobState, Step
-from windrow.queue.migrate import check_version
 from windrow.queue.notifying import Notifier
 from windrow.queue.pages import PageRow
 from windrow.queue.records import (
@@ -94,7 +93,7 @@ from windrow.queue.sqlite.rows import to_json
 from windrow.queue.sqlite.settling import settle
 from windrow.queue.sqlite.transaction import SqliteTransaction, numbered
 from windrow.queue.sqlite.watching import watch_of
-from windrow.queue.sqlite.work import PACKAGE, Work, time_now
+from windrow.queue.sqlite.work import Work, time_now
 from windrow.queue.sqlite.writer import Writer
 from windrow.queue.store import Capabilities, JobTransaction, Store
 from windrow.queue.usage import QuotaRow, RunRow, UsageRow
@@ -398,15 +397,34 @@ class SqliteStore(FarRunVerbs):
     ) -> None:
         await self._write(lambda work: limiting.park_key(work, key, until, seconds))
 
-    async def promote_jobs(self, keys: Sequence[str] | None = None, limit: int = 1000) -> int:
-        if keys is None:
+    async def promote_jobs(
+        self,
+        keys: Sequence[str] | None = None,
+        limit: int = 1000,
+        *,
+        claim: Claim | None = None,
+        rounds: int = 1,
+    ) -> int:
+        if keys is not None:
+            return await self._promote(keys, limit, claim)
+        promoted, seen = 0, set[str]()
+        for _ in range(rounds):
             # Most often there is nothing held, and nothing to write.
-            keys, self._held_after = await self._read(
+            firsts, self._held_after = await self._read(
                 lambda work: limiting.list_held_keys(work, self._held_after)
             )
+            if seen.issuperset(firsts):
+                break
+            promoted += await self._promote(firsts, limit - promoted, claim)
+            if promoted >= limit:
+                break
+            seen.update(firsts)
+        return promoted
+
+    async def _promote(self, keys: Sequence[str], limit: int, claim: Claim | None) -> int:
         if not keys:
             return 0
-        return await self._write(lambda work: limiting.promote_jobs(work, keys, limit))
+        return await self._write(lambda work: limiting.promote_jobs(work, keys, limit, claim))
 
     async def prune_limits(self, after: str = "", limit: int = 1000) -> tuple[int, str]:
         return await self._write(lambda work: limiting.prune_limits(work, after, limit))
@@ -656,10 +674,10 @@ class SqliteStore(FarRunVerbs):
         return await self._read(lambda work: examining.check_health(work, self._location.path))
 
     async def schema_version(self) -> int:
-        return await self._read(schema.schema_version)
+        return (await self._read(schema.read_history)).version
 
     async def check_schema(self) -> None:
-        check_version(await self.schema_version(), PACKAGE)
+        await self._read(schema.check_schema)
 
     async def migrate(self) -> list[str]:
         return await self._write(dialects.migrate)

@@ -59,16 +59,22 @@ HOT: dict[str, dict[str, Any]] = {
     "share_queues": _LOOK
     | {"queues": ["default", "other"], "limit": BATCH}
     | {"floor_priorities": [5, 5], "floor_seqs": [1000, 1000]},
+    "share_heads": _LOOK
+    | {"queues": ["default", "other"], "limit": BATCH}
+    | {"floor_priorities": [5, 5], "floor_seqs": [1000, 1000]}
+    | {"other_priority": 5, "other_seq": 2000},
     "list_ready_queues": {},
     "stage_jobs": {"limit": 1000, "now": None},
     "promote_followers": {"keys": None, "limit": 1000, "now": None},
     "rescue_jobs": {"limit": 1000, "now": None, "returns_only": False},
     "extend_leases": {"tokens": [new_id()], "seconds": None, "now": None},
     "list_held_keys": {"after": "", "limit": 200},
-    "list_carried_keys": {"keys": ["a", "b"], "look": 200},
+    "list_carried_keys": {"keys": ["a", "b"], "look": 200, "now": None},
     "find_held": {"keys": ["a", "b"], "wants": [25, 25]},
-    "count_slots": {"keys": ["a", "b"], "times": [None, None], "now": None},
-    "promote_jobs": {"jobs": json.dumps([{"id": new_id(), "keys": ["a"]}])},
+    "find_held_by_lane": {"keys": ["a", "b"], "wants": [25, 25], "now": None},
+    "count_slots": {"keys": ["a", "b"], "times": [None, None], "patience": 3.0, "now": None},
+    "promote_jobs": {"jobs": json.dumps([{"id": new_id(), "keys": ["a"]}]), "now": None},
+    "return_places": {"ids": [new_id()]},
     "find_idle_limits": {"after": "", "limit": 1000, "now": None},
     "prune_limits": {"keys": ["a", "b"]},
     "find_overdue": {"limit": 1000, "now": None},
@@ -211,7 +217,10 @@ def test_hot_statement_reads_jobs_by_index(connection: Any, name: str, mode: str
     found = plan(connection, name, HOT[name])
 
     assert whole_scans(found) == []
-    if name not in ("share_queues", "promote_followers", "list_ready_kinds"):
+    if name not in (
+        *("share_queues", "share_heads", "promote_followers", "list_ready_kinds"),
+        "find_held_by_lane",
+    ):
         assert sorted_jobs(found) == []
 
 
@@ -261,7 +270,23 @@ def test_due_schedules_are_found_by_their_time(connection: Any) -> None:
     assert not {"Sort", "Seq Scan"} & {node["Node Type"] for node in found}
 
 
-@pytest.mark.parametrize("name", ["list_held_keys", "list_carried_keys", "find_held"])
+@pytest.mark.parametrize("name", ["list_carried_keys", "find_held_by_lane"])
+def test_held_jobs_are_found_by_their_lane(connection: Any, name: str) -> None:
+    """All but the first probe of each key begin behind a lane, and end after one job."""
+    found = plan(connection, name, HOT[name])
+    probes = [node for node in found if node.get("Index Name") == "job_live_held_lane"]
+    sorts = [node for node in found if "Sort" in node["Node Type"] and sorted_jobs([node])]
+
+    assert len(sorts) == (name == "find_held_by_lane"), "all lanes are put in order, none is sorted"
+    assert len(probes) >= 3
+    assert any("ROW" in node.get("Index Cond", "") for node in probes)
+    assert {node["Index Name"] for node in found if node.get("Relation Name") == "job_live"} <= {
+        "job_live_held",
+        "job_live_held_lane",
+    }
+
+
+@pytest.mark.parametrize("name", ["list_held_keys", "find_held"])
 def test_held_jobs_are_found_by_their_fairness_key(connection: Any, name: str) -> None:
     found = plan(connection, name, HOT[name])
     used = {node["Index Name"] for node in found if node.get("Relation Name") == "job_live"}
@@ -271,8 +296,12 @@ def test_held_jobs_are_found_by_their_fairness_key(connection: Any, name: str) -
 
 def test_what_is_in_use_is_counted_by_slot_and_id(connection: Any) -> None:
     found = plan(connection, "count_slots", HOT["count_slots"])
-
-    used = {node["Index Name"] for node in found if "Index Name" in node}
+    small = ("queue", "job_group", "job_limit", "unserved")
+    used = {
+        node["Index Name"]
+        for node in found
+        if "Index Name" in node and node.get("Relation Name") not in small
+    }
 
     assert {"job_slot_pkey", "job_live_pkey"} <= used
     assert all("finished" in name for name in used - {"job_slot_pkey", "job_live_pkey"})

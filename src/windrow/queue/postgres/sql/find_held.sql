@@ -6,5 +6,5 @@ SELECT job.id, job.limit_keys
        SELECT job.id, job.limit_keys
          FROM windrow.job_live AS job
         WHERE job.state = 'held' AND NOT job.is_follower AND job.limit_keys[1] = lane.key
-        ORDER BY job.priority DESC, job.seq
+        ORDER BY job.priority DESC, job.is_placed DESC, job.seq
         LIMIT lane.want) AS job

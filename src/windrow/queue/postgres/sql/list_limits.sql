@@ -10,10 +10,12 @@ WITH held AS (
      GROUP BY carried.key
 ),
 used AS (
-    SELECT slot.key, count(*) AS n
+    SELECT slot.key, count(*) FILTER (WHERE job.state = 'active') AS active,
+           count(*) FILTER (WHERE job.state = 'ready') AS ready,
+           array_agg(DISTINCT job.queue) FILTER (WHERE job.state = 'ready') AS queues
       FROM windrow.job_slot AS slot
      CROSS JOIN LATERAL (
-           SELECT live.id
+           SELECT live.state, live.queue
              FROM windrow.job_live AS live
             WHERE live.id = slot.job_id
               AND live.state IN ('ready', 'active')
@@ -24,11 +26,12 @@ used AS (
 SELECT key, job_limit.active, per_second, burst,
        CASE WHEN parked_until > coalesce(:now::timestamptz, statement_timestamp())
             THEN parked_until END AS parked_until,
-       coalesce(used.n, 0) AS in_use, coalesce(held.n, 0) AS held
+       coalesce(used.active, 0) AS in_use, coalesce(used.ready, 0) AS ready,
+       used.queues AS ready_queues, coalesce(held.n, 0) AS held
   FROM windrow.job_limit
   FULL JOIN used USING (key)
   FULL JOIN held USING (key)
  WHERE job_limit.active IS NOT NULL OR per_second IS NOT NULL
     OR parked_until > coalesce(:now::timestamptz, statement_timestamp())
-    OR used.n > 0 OR held.n > 0
+    OR used.active > 0 OR used.ready > 0 OR held.n > 0
  ORDER BY key

@@ -59,8 +59,8 @@ DECLARE
     job_tables text[] := ARRAY['job', 'job_live', 'job_finished'];
     tenant_tables text[] := job_tables || ARRAY['job_group', 'event', 'event_draft'];
     side_tables text[] := ARRAY['job_payload', 'job_progress', 'job_error', 'job_step'];
-    shared_tables text[] := ARRAY['tally', 'tally_told', 'queue', 'lease', 'job_limit', 'job_slot',
-                                  'sleeper', 'waiter', 'event_reader', 'worker'];
+    shared_tables text[] := ARRAY['tally', 'tally_told', 'queue', 'lease', 'job_limit', 'job_slot', 'unserved',
+                                  'sleeper', 'waiter', 'event_reader', 'worker', 'channel'];
     told_tables text[] := ARRAY['migration', 'event_floor'];
     document_tables text[] := ARRAY['collection', 'source', 'document', 'content'];
     -- What tenants read. No leaf but job_live, which statements and views name.

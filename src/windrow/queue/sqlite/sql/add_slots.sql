@@ -1,3 +1,4 @@
 -- A job that becomes ready carries a key.
--- :key :seq
-INSERT INTO windrow_job_slot (key, seq) VALUES (:key, :seq) ON CONFLICT DO NOTHING
+-- :key :seq :now
+INSERT INTO windrow_job_slot (key, seq, taken_at) VALUES (:key, :seq, :now)
+ON CONFLICT DO UPDATE SET taken_at = excluded.taken_at

@@ -10,7 +10,9 @@ WITH held AS (
   GROUP BY k.value
 ),
 used AS (
-  SELECT s.key, count(*) AS n
+  SELECT
+    s.key, sum(j.state = 'active') AS active, sum(j.state = 'ready') AS ready,
+    json_group_array(DISTINCT j.queue) FILTER (WHERE j.state = 'ready') AS queues
   FROM windrow_job_slot AS s
   CROSS JOIN windrow_job_live AS j ON j.seq = s.seq
   WHERE j.state IN ('ready', 'active') AND s.key IN (SELECT value FROM json_each(j.limit_keys))
@@ -27,7 +29,8 @@ named AS (
 SELECT
   named.key, l.active, l.per_second, l.burst,
   CASE WHEN l.parked_until > :now THEN l.parked_until END AS parked_until,
-  ifnull(used.n, 0) AS in_use, ifnull(held.n, 0) AS held
+  ifnull(used.active, 0) AS in_use, ifnull(used.ready, 0) AS ready, used.queues AS ready_queues,
+  ifnull(held.n, 0) AS held
 FROM named
 LEFT JOIN windrow_job_limit AS l ON l.key = named.key
 LEFT JOIN used ON used.key = named.key
