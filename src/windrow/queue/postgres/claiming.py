@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
+from windrow.queue.heads import BEFORE_ALL, LEAST_WIDTH, MOST_FILTERS, Heads, Place, Wanted
 from windrow.queue.job import Job
 from windrow.queue.postgres.rows import Row, as_json, columns, sql, to_claimed
 from windrow.queue.records import Claim
@@ -28,11 +30,12 @@ from windrow.queue.statements import Statement
 from windrow.queue.transactions import Executor
 
 RESCAN_SECONDS: Final = 1.0
-# How often a busy worker asks which queues have jobs; what it claims with ends, it claims of these.
-QUEUES_SECONDS: Final = 0.05
 MOST_BOUND: Final = 100_000
 # Before every place there can be: nothing has a higher priority, no seq is smaller.
 START: Final = (2**31 - 1, -1)
+# Of very many queues a claim looks at so many times more if the best have too few jobs, or none.
+WIDEN: Final = 1
+WIDEN_MOST: Final = 7
 
 
 @dataclass(slots=True)
@@ -60,7 +63,10 @@ class Look:
     is_floored: bool
     began_at: float
     token: str  # of the first lease, or the only one
-    is_remembered: bool = False  # the queues are those of a moment ago
+    is_remembered: bool = False  # the queues are those of a moment ago, or some of all
+    # The best of very many queues, and before which place nothing is left in each when the shares
+    # are taken; None: nothing is left at all.
+    nexts: dict[str, Place | None] = field(default_factory=dict)
 
     @classmethod
     def at(cls, queues: list[str], places: Sequence[tuple[int, int]], wanted: int) -> Self:
@@ -73,6 +79,19 @@ class Look:
             is_floored=any(place != START for place in places),
             began_at=time.monotonic(),
             token=str(uuid.uuid4()),
+        )
+
+    def of(self, shares: Mapping[str, int]) -> Look:
+        """The same with so much of each queue, and without the others."""
+        lanes = zip(self.queues, self.floor_priorities, self.floor_seqs, strict=True)
+        chosen = [lane for lane in lanes if lane[0] in shares]
+        queues, priorities, seqs = columns(chosen, 3)
+        return replace(
+            self,
+            queues=queues,
+            shares=[shares[queue] for queue in queues],
+            floor_priorities=priorities,
+            floor_seqs=seqs,
         )
 
     def values(self, claim: Claim) -> dict[str, Any]:
@@ -118,9 +137,6 @@ class Look:
             return False
         was_outrun = 0 < found < sum(self.shares) and len(self.queues) > 1
         return self.is_floored or self.is_remembered or was_outrun
-
-
-Wanted = tuple[tuple[str, ...] | None, tuple[str, ...] | None]
 
 
 class Floors:
@@ -201,7 +217,7 @@ class Claimer:
     def __init__(self) -> None:
         self.floors = Floors()
         self._bound: set[str] = set()
-        self._ready: tuple[list[str], float] = ([], 0.0)  # queues that had jobs, and when
+        self._heads: dict[Wanted, Heads] = {}
 
     def is_bound(self, job_id: str) -> bool:
         """Whether the job is known to be in a group or the root of one, so that its end takes more
@@ -232,8 +248,7 @@ class Claimer:
                     break
                 is_floored = False
         except BaseException:
-            # What other claims were skipping behind our locks is free again.
-            self.floors.drop_all()
+            self.forget()
             raise
         return sorted(jobs, key=place_of)
 
@@ -249,34 +264,103 @@ class Claimer:
     ) -> Look | None:
         """Where to look for `wanted` jobs; None if there is nowhere to look. `is_busy`: queues that
         had jobs a moment ago will do."""
-        remembered = self._remembered(claim) if is_busy else None
-        queues = remembered or await self._named_queues(executor, claim)
-        if not queues or wanted <= 0:
+        if wanted <= 0:
             return None
         chosen = (claim.kinds, claim.tenants)
-        places = [self.floors.place(queue, chosen) if is_floored else START for queue in queues]
-        look = replace(Look.at(queues, places, wanted), is_remembered=remembered is not None)
+        is_remembered = False
+        if claim.queues is not None:
+            queues = list(dict.fromkeys(claim.queues))
+        else:
+            heads, is_remembered = await self._list(executor, chosen, is_floored, is_busy)
+            if heads.are_many:
+                look = await self._look_at_best(executor, claim, wanted, now, is_floored, heads)
+                look = replace(look, is_remembered=look.is_remembered or is_remembered)
+                return await self._begin(look, executor, claim, now, is_floored)
+            queues = heads.names()
+        if not queues:
+            return None
+        look = replace(
+            Look.at(queues, self._places(queues, claim, is_floored), wanted),
+            is_remembered=is_remembered,
+        )
         if len(queues) > 1:
             look = await _shared(executor, claim, look, now)
-            if not look.queues and look.is_floored:
-                return await self.look(executor, claim, wanted, now, is_floored=False)
-        if not look.queues:
-            return None
-        self.floors.begin(look, chosen)
-        return look
+        return await self._begin(look, executor, claim, now, is_floored)
 
-    def _remembered(self, claim: Claim) -> list[str] | None:
-        queues, at = self._ready
-        is_new = time.monotonic() - at < QUEUES_SECONDS
-        return queues if claim.queues is None and queues and is_new else None
+    async def _begin(
+        self, look: Look, executor: Executor, claim: Claim, now: datetime | None, is_floored: bool
+    ) -> Look | None:
+        if look.queues:
+            self.floors.begin(look, (claim.kinds, claim.tenants))
+            return look
+        if is_floored and (look.is_floored or look.is_remembered):
+            return await self.look(executor, claim, look.wanted, now, is_floored=False)
+        return None
 
-    async def _named_queues(self, executor: Executor, claim: Claim) -> list[str]:
-        if claim.queues is not None:
-            return list(dict.fromkeys(claim.queues))
-        at = time.monotonic()
-        found = [row["queue"] for row in await executor.fetch(sql("list_ready_queues"), {})]
-        self._ready = (found, at)
-        return found
+    async def _list(
+        self, executor: Executor, chosen: Wanted, is_floored: bool, is_busy: bool
+    ) -> tuple[Heads, bool]:
+        """The queues that have jobs, and whether they were listed a moment ago. Very many are
+        listed again only when they have too few jobs."""
+        if chosen not in self._heads and len(self._heads) >= MOST_FILTERS:
+            self._heads.clear()
+        heads = self._heads.setdefault(chosen, Heads())
+        if is_floored and (is_busy or heads.are_many) and heads.is_fresh:
+            return heads, True
+        began_at = time.monotonic()
+        rows = await executor.fetch(sql("list_ready_queues"), {})
+        places = ((row["queue"], row["priority"], row["seq"]) for row in rows)
+        heads.relist(places, time.monotonic() - began_at, with_taken=not is_floored)
+        return heads, False
+
+    async def _look_at_best(
+        self,
+        executor: Executor,
+        claim: Claim,
+        wanted: int,
+        now: datetime | None,
+        is_floored: bool,
+        heads: Heads,
+    ) -> Look:
+        """Look at the queues with the best first jobs, and at more of them until they have as many
+        jobs as are wanted that are no worse than what the others may have."""
+        queues = heads.take(heads.width)
+        try:
+            while True:
+                best = heads.best
+                look = Look.at(queues, self._places(queues, claim, is_floored), wanted)
+                found = await _share_heads(executor, claim, look, best, now)
+                shares = {row["queue"]: row["share"] for row in found if row["share"]}
+                if sum(shares.values()) >= wanted or best is None:
+                    break
+                times = WIDEN if shares else WIDEN_MOST
+                # Meanwhile another claim may have given back, or listed anew, what this one has.
+                more = heads.take_more(len(queues) * times)
+                queues = list(dict.fromkeys([*queues, *more]))
+        except BaseException:
+            heads.forget()
+            raise
+        heads.width = max(LEAST_WIDTH, 2 * len(shares))
+        nexts = {row["queue"]: _next_place(row) for row in found}
+        for queue in queues:
+            if queue not in shares:
+                heads.give_back(queue, nexts.get(queue))
+        return replace(
+            look.of(shares),
+            is_remembered=best is not None,
+            nexts={queue: nexts[queue] for queue in shares},
+        )
+
+    def _places(
+        self, queues: Sequence[str], claim: Claim, is_floored: bool
+    ) -> list[tuple[int, int]]:
+        chosen = (claim.kinds, claim.tenants)
+        return [self.floors.place(queue, chosen) if is_floored else START for queue in queues]
+
+    def forget(self) -> None:
+        """A claim failed: what others were skipping behind its locks is free again."""
+        self.floors.drop_all()
+        self._heads.clear()
 
     def note(self, rows: Iterable[Row], look: Look, claim: Claim) -> list[Job]:
         """The claimed jobs, best first; floors are moved or dropped by what was found."""
@@ -287,30 +371,54 @@ class Claimer:
         chosen = (claim.kinds, claim.tenants)
         # Between the last one taken and the place where the other began, some may be left.
         leaves_gap = self.floors.end(look, chosen) and look.was_outdone(jobs)
-        if len(jobs) < look.wanted:
-            self._ready = ([], 0.0)
+        self._give_back(look, jobs, chosen)
         if len(jobs) < look.wanted or leaves_gap:
             self.floors.drop(look.queues)
         else:
             self.floors.move(jobs, chosen, look)
         return jobs
 
+    def _give_back(self, look: Look, jobs: Sequence[Job], chosen: Wanted) -> None:
+        """What the claim found tells where its queues go on."""
+        heads = self._heads.get(chosen)
+        if heads is None:
+            return
+        if len(jobs) < look.wanted:
+            if look.nexts or not look.is_remembered:
+                heads.forget()
+            return
+        found = Counter(job.queue for job in jobs)
+        for queue, place in look.nexts.items():
+            heads.give_back(queue, place, is_deep=2 * found[queue] >= look.wanted)
+
 
 async def _shared(executor: Executor, claim: Claim, look: Look, now: datetime | None) -> Look:
     """The look with as much of each queue as it has among the best jobs of all."""
     values = {**look.values(claim), "limit": look.wanted, "now": now}
     found = await executor.fetch(sql("share_queues"), values)
-    shares: dict[str, int] = {row["queue"]: row["share"] for row in found}
-    lanes = zip(look.queues, look.floor_priorities, look.floor_seqs, strict=True)
-    chosen = [lane for lane in lanes if lane[0] in shares]
-    queues, priorities, seqs = columns(chosen, 3)
-    return replace(
-        look,
-        queues=queues,
-        shares=[shares[queue] for queue in queues],
-        floor_priorities=priorities,
-        floor_seqs=seqs,
-    )
+    return look.of({row["queue"]: row["share"] for row in found})
+
+
+async def _share_heads(
+    executor: Executor, claim: Claim, look: Look, best: Place | None, now: datetime | None
+) -> Sequence[Row]:
+    """What queues have among the best jobs of all. `best`: the place of the queues that are not
+    looked at."""
+    values = {
+        **look.values(claim),
+        "other_priority": None if best is None else -best[0],
+        "other_seq": None if best is None else best[1],
+        "limit": look.wanted,
+        "now": now,
+    }
+    return await executor.fetch(sql("share_heads"), values)
+
+
+def _next_place(row: Row) -> Place | None:
+    """Before which nothing is left in a queue; None: nothing is left."""
+    if row["next_seq"] is not None:
+        return -row["next_priority"], row["next_seq"]
+    return BEFORE_ALL if row["may_have_more"] else None
 
 
 def place_of(job: Job) -> tuple[int, int]:

@@ -7,12 +7,16 @@ writes.
 from __future__ import annotations
 
 import secrets
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from bisect import insort
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
+from windrow.queue.heads import BEFORE_ALL, MANY_QUEUES, MOST_FILTERS, Heads, Place, Wanted
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import Claim
 from windrow.queue.sqlite.rows import MICROSECONDS, claimed_jobs, to_json
@@ -23,9 +27,10 @@ _ID, _SEQ, _QUEUE, _KIND, _PRIORITY = 0, 1, 2, 3, 4
 _TENANT, _GROUP, _LEASE_SECONDS, _PLACE = 12, 13, 17, 25
 _KEY, _JOB_ID = itemgetter(_QUEUE, _KIND, _TENANT, _GROUP), itemgetter(_ID)
 
+MOST_STIRRED = 1000  # queues that have got jobs since the last claim
 
-@dataclass(frozen=True, slots=True)
-class Leased:
+
+class Leased(msgspec.Struct, frozen=True):
     """Rows of jobs that are active now, under one lease."""
 
     rows: list[tuple[Any, ...]]
@@ -35,9 +40,37 @@ class Leased:
     expires_at: int
 
 
-def claim_jobs(work: Work, claim: Claim) -> list[Leased]:
+class Memory:
+    """What a store remembers of very many queues between its claims. Used by whoever writes."""
+
+    def __init__(self) -> None:
+        self._heads: dict[Wanted, Heads] = {}
+        self._stirred: deque[str] = deque(maxlen=MOST_STIRRED)
+
+    def heads_of(self, claim: Claim) -> Heads:
+        """The queues that a claim of these kinds and tenants looks at."""
+        while self._stirred:
+            queue = self._stirred.popleft()
+            for heads in self._heads.values():
+                heads.stir(queue)
+        wanted = (claim.kinds, claim.tenants)
+        if wanted not in self._heads and len(self._heads) >= MOST_FILTERS:
+            self._heads.clear()
+        return self._heads.setdefault(wanted, Heads())
+
+    def stir(self, queues: Iterable[str]) -> None:
+        """This store has made jobs of these queues ready; called by any thread."""
+        if self._heads:
+            self._stirred.extend(queues)
+
+    def forget(self) -> None:
+        """A write failed, which may have been a claim; called by any thread."""
+        self._heads = {}
+
+
+def claim_jobs(work: Work, claim: Claim, memory: Memory) -> list[Leased]:
     """Make the best ready jobs active: one lease for each length of them."""
-    rows = _find_best(work, claim)
+    rows = _find_best(work, claim, memory)
     if not rows:
         return []
     by_length: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
@@ -64,40 +97,69 @@ def to_jobs(leased: Sequence[Leased]) -> list[Job]:
     return jobs
 
 
-def _find_best(work: Work, claim: Claim) -> list[tuple[Any, ...]]:
-    queues = _open_queues(work, claim)
+def _find_best(work: Work, claim: Claim, memory: Memory) -> list[tuple[Any, ...]]:
     wanted = {
         "kinds": None if claim.kinds is None else to_json(claim.kinds),
         "tenants": None if claim.tenants is None else to_json(claim.tenants),
         "limit": claim.limit,
         "now": work.now,
     }
+    paused = {name for (name,) in work.rows("list_paused_queues", {})}
+    if claim.queues is not None:
+        return _find_in(work, list(dict.fromkeys(claim.queues)), paused, wanted)
+    memory.stir(work.ready_queues)
+    heads = memory.heads_of(claim)
+    if heads.are_many and heads.is_fresh:
+        best = _merge(work, heads, paused, wanted)
+        if len(best) == claim.limit:
+            return best
+    if not heads.are_many:
+        queues = [name for (name,) in work.rows("list_ready_queues", {})]
+        if len(queues) <= MANY_QUEUES:
+            return _find_in(work, queues, paused, wanted)
+    began_at = time.monotonic()
+    listed = work.rows("list_heads", {name: wanted[name] for name in ("kinds", "tenants")})
+    heads.relist(listed, time.monotonic() - began_at, with_taken=True)
+    return _merge(work, heads, paused, wanted)
+
+
+def _find_in(
+    work: Work, queues: Sequence[str], paused: set[str], wanted: dict[str, Any]
+) -> list[tuple[Any, ...]]:
+    queues = [name for name in queues if name not in paused]
     if len(queues) == 1:
         return work.rows("claim_jobs", wanted | {"queue": queues[0]})
-    return _merge(work, queues, wanted)
+    heads = Heads()
+    heads.relist(work.rows("find_heads", {"queues": to_json(queues)}), 0)
+    return _merge(work, heads, paused, wanted)
 
 
-def _open_queues(work: Work, claim: Claim) -> list[str]:
-    paused = {name for (name,) in work.rows("list_paused_queues", {})}
-    if claim.queues is None:
-        chosen = [name for (name,) in work.rows("list_ready_queues", {})]
-    else:
-        chosen = list(dict.fromkeys(claim.queues))
-    return [name for name in chosen if name not in paused]
-
-
-def _merge(work: Work, queues: list[str], wanted: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _merge(
+    work: Work, heads: Heads, paused: set[str], wanted: dict[str, Any]
+) -> list[tuple[Any, ...]]:
     """The best of several queues. Looks at the queue with the best first job first, and stops when
     the first job of the next one is no better than what it has."""
     limit = wanted["limit"]
-    heads = work.rows("find_heads", {"queues": to_json(queues)})
-    best: list[tuple[Any, ...]] = []
-    for queue, priority, place in sorted(heads, key=lambda head: (-head[1], head[2])):
-        if len(best) == limit and (-priority, place) > _order(best[-1]):
+    best: list[
+        tuple[Place, int, tuple[Any, ...]]
+    ] = []  # with the seq, so that no rows are compared
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    while (head := heads.best) is not None:
+        if len(best) == limit and head > best[-1][0]:
             break
-        best += work.rows("claim_jobs", wanted | {"queue": queue})
-        best = sorted(best, key=_order)[:limit]
-    return best
+        [queue] = heads.take(1)
+        if queue in paused or queue in found:
+            continue
+        found[queue] = work.rows("claim_jobs", wanted | {"queue": queue})
+        for row in found[queue]:
+            insort(best, (_order(row), row[_SEQ], row))
+            if len(best) > limit and best.pop()[2] is row:
+                break  # those behind it are no better
+    last = best[-1][0] if best else BEFORE_ALL
+    for queue, rows in found.items():
+        left = next((place for place in map(_order, rows) if place > last), None)
+        heads.give_back(queue, last if left is None and len(rows) == limit else left)
+    return [row for _, _, row in best]
 
 
 def _order(row: tuple[Any, ...]) -> tuple[int, int]:

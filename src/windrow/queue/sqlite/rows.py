@@ -244,4 +244,5 @@ def read_group(record: GroupRecord, live: dict[JobState, int]) -> Group:
         ended_at=to_optional_time(record.ended_at),
         members=record.added,
         max_jobs=record.max_jobs,
+        is_cancelled=bool(record.is_cancelled),
     )

@@ -123,6 +123,7 @@ class SqliteStore(FarRunVerbs):
         self._readers = Readers(location)
         self._watch = watch_of(location)
         self._notifier = notifier
+        self._memory = claiming.Memory()
         self._held_after = ""  # where the next look at all keys of held jobs begins
 
     @classmethod
@@ -165,9 +166,11 @@ class SqliteStore(FarRunVerbs):
         try:
             return await self._writer.run(run, ring)
         except sqlite3.Error as error:
+            self._memory.forget()
             raise translate(error, self._location.path) from error
 
     def _ring(self, work: Work) -> None:
+        self._memory.stir(work.ready_queues)
         self._watch.belfry.ring(work.ready_queues, work.ended)
         if self._notifier is not None:
             self._notifier.tell(work.ready_queues, work.ended)
@@ -206,7 +209,9 @@ class SqliteStore(FarRunVerbs):
         return [list(islice(inserted, len(rows))) for rows in callers], partial(self._ring, work)
 
     async def claim_jobs(self, claim: Claim) -> list[Job]:
-        return claiming.to_jobs(await self._write(lambda work: claiming.claim_jobs(work, claim)))
+        return claiming.to_jobs(
+            await self._write(lambda work: claiming.claim_jobs(work, claim, self._memory))
+        )
 
     async def finish_jobs(
         self,
@@ -220,7 +225,7 @@ class SqliteStore(FarRunVerbs):
         if not finishes and claim is None:
             return Finished()
         finished, leased = await self._write(
-            lambda work: finishing.finish_jobs(work, finishes, claim, tx)
+            lambda work: finishing.finish_jobs(work, finishes, claim, tx, self._memory)
         )
         if not leased:
             return finished

@@ -62,6 +62,16 @@ def test_ready_queues_are_found_by_stepping_through_the_index(
     assert "SCAN j" not in steps
 
 
+def test_first_jobs_of_queues_are_found_by_stepping_through_the_index(
+    database: sqlite3.Connection,
+) -> None:
+    steps = plan(database, statement("list_heads"))
+
+    assert "SEARCH j USING INDEX windrow_job_live_ready (queue>?)" in steps
+    assert "SEARCH head USING INDEX windrow_job_live_ready (queue=?)" in steps
+    assert not re.search(r"SCAN (j|head|windrow_job_live)\b", steps)
+
+
 def test_oldest_ready_job_is_found_by_stepping_through_the_index(
     database: sqlite3.Connection,
 ) -> None:
