@@ -74,7 +74,7 @@ async def test_n10_crawl_whose_finish_runs_again_is_counted_once(queue: Queue, s
     faulty = FaultyStore(queue.store)
     faulty.lose_reply("settle_runs")
     await web.start_crawl(queue, site.url, tenant="acme", quota=ACME)
-    await work(Queue(faulty))
+    await work(Queue(faulty), wait_for_retries=0)
     [finish] = await queue.list(kind=FINISH)
     assert finish.state is JobState.SCHEDULED, "it did not learn that it had come so far"
     assert (await read_usage(queue, ACME)).used == 2

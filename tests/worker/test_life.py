@@ -299,6 +299,36 @@ async def test_second_stop_does_not_wait_for_the_grace_period(queue: Queue) -> N
     assert (await queue.get(job.id)).state is JobState.READY
 
 
+@pytest.mark.parametrize("was_stopped", [False, True])
+async def test_cancelled_worker_hands_back_what_runs(queue: Queue, was_stopped: bool) -> None:
+    """As by Ctrl-C in `asyncio.run`, or by a timeout around `run`, within the grace period too."""
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    @handler("work")
+    async def work(job: Job) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    running, waiting = await queue.enqueue_many([NewJob("work")] * 2)
+    worker = Worker(queue, [work], concurrency=1)
+    task = asyncio.create_task(worker.run())
+    async with asyncio.timeout(60):
+        await begun.wait()
+        if was_stopped:
+            worker.stop()
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert cancelled.is_set()
+    for job in (await queue.get_many([running.id, waiting.id])).values():
+        assert (job.state, job.attempts, job.crashes) == (JobState.READY, 0, 0)
+    assert await queue.workers() == []
+
+
 async def test_job_that_almost_crashed_too_often_runs_alone(queue: Queue, store: Store) -> None:
     """Whatever it takes down with it, nobody else's crash is counted."""
     suspect = await queue.enqueue("work", max_crashes=3)

@@ -71,7 +71,8 @@ async def test_a_scrape_tells_what_the_worker_did(
     await queue.enqueue("work", {"how": "raise"}, queue="mail", max_attempts=1)
 
     with serve_metrics(0, registry=registry) as port:
-        await Worker(queue, [work], observers=[Metrics(registry)]).run(until_idle=True)
+        worker = Worker(queue, [work], observers=[Metrics(registry)])
+        await worker.run(until_idle=True, wait_for_retries=0)
         seen = await scrape(port)
 
     of_work = {"queue": "mail", "kind": "work"}

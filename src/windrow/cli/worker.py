@@ -44,8 +44,16 @@ def worker(
         typer.Option(metavar="PORT", help="Serve Prometheus metrics there, on loopback."),
     ] = None,
     until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="End when there is nothing to do.")
+        bool,
+        typer.Option("--until-idle", help="End when no job is ready or running, see --retry-wait."),
     ] = False,
+    retry_wait: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="How long --until-idle waits in total for retries and snoozes of its own jobs.",
+        ),
+    ] = "1m",
     name: Annotated[str | None, typer.Option(help="Its name. Default: host:process.")] = None,
     database: DatabaseOption = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
@@ -55,20 +63,19 @@ def worker(
     settings = load(database)
     found = modules or settings.handlers.replace(",", " ").split()
     if processes == 1:
-        code = run(
-            run_worker(
-                settings,
-                found,
-                until_idle=until_idle,
-                queues=queues.split(",") if queues else None,
-                concurrency=concurrency,
-                lease=parse_duration(lease) if lease else None,
-                preset=preset,
-                grace=parse_duration(grace),
-                max_memory=max_memory * MIB if max_memory else None,
-                metrics_port=metrics_port,
-                name=name,
-            )
+        work = run_worker(
+            settings,
+            found,
+            until_idle=until_idle,
+            wait_for_retries=parse_duration(retry_wait),
+            queues=queues.split(",") if queues else None,
+            concurrency=concurrency,
+            lease=parse_duration(lease) if lease else None,
+            preset=preset,
+            grace=parse_duration(grace),
+            max_memory=max_memory * MIB if max_memory else None,
+            metrics_port=metrics_port,
+            name=name,
         )
     arguments = [
         *found,
@@ -77,8 +84,7 @@ def worker(
         *(["--lease", lease] if lease else []),
         *(["--preset", preset] if preset else []),
         *(["--max-memory", str(max_memory)] if max_memory else []),
-        *(["--until-idle"] if until_idle else []),
-        *(["--verbose"] if verbose else []),
+        *(["--until-idle", "--retry-wait", retry_wait] if until_idle else []),
     ]
     if processes > 1:
         code = run(supervise(settings, arguments, processes, metrics_port))

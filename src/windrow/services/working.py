@@ -59,6 +59,7 @@ async def run_worker(
     modules: Sequence[str],
     *,
     until_idle: bool = False,
+    wait_for_retries: float = RETRY_SECONDS,
     metrics_port: int | None = None,
     **options: Any,
 ) -> int:
@@ -74,7 +75,39 @@ async def run_worker(
             stack.push_async_callback(queue.close)
             handlers += await stack.enter_async_context(open_own_handlers(settings, queue, named))
             look_for_cycles_seldom()
-            return await _run_worker(queue, handlers, until_idle, observers, options)
+            return await _run_worker(
+                queue, handlers, until_idle, wait_for_retries, observers, options
+            )
+
+
+async def leave_stuck_threads(work: Coroutine[Any, Any, int]) -> int:
+    """Run a worker, and then end the process without threads of handlers that cannot be stopped.
+    Python would wait for these, silently and for as long as they like, although their jobs were
+    handed back."""
+    earlier = {*threading.enumerate()}
+    calls = ThreadPoolExecutor(thread_name_prefix=f"{threads.NAME}-call")  # for asyncio.to_thread
+    asyncio.get_running_loop().set_default_executor(calls)
+    code = await work
+    if code == RECYCLED and SUPERVISOR not in os.environ:
+        return code  # the process is replaced, with all its threads
+    calls.shutdown(wait=False, cancel_futures=True)
+    give_up_at = time.monotonic() + STUCK_SECONDS
+    while stuck := _handler_threads(earlier):
+        if time.monotonic() > give_up_at:
+            logger.warning(
+                "the process ends although handlers cannot be stopped, in threads: %d",
+                len(stuck),
+                extra=event("threads.abandoned", count=len(stuck)),
+            )
+            logging.shutdown()
+            os._exit(code)
+        await asyncio.sleep(0.02)
+    return code
+
+
+def _handler_threads(earlier: Collection[threading.Thread]) -> list[threading.Thread]:
+    alive = threading.enumerate()
+    return [one for one in alive if one.name.startswith(threads.NAME) and one not in earlier]
 
 
 @asynccontextmanager
@@ -195,6 +228,7 @@ async def _run_worker(
     queue: Queue,
     handlers: Sequence[ModuleType | Handler],
     until_idle: bool,
+    wait_for_retries: float,
     observers: Sequence[Observer],
     options: Mapping[str, Any],
 ) -> int:

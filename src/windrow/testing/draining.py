@@ -45,11 +45,12 @@ async def drain(
             known.values(),
             concurrency=concurrency,
             queues=queues,
+            announce=False,
             maintain=False,  # a worker that runs until it is idle tends the queue by itself
             observers=[record],
         )
         record.worker = worker
-        await worker.run(until_idle=True)
+        await worker.run(until_idle=True, wait_for_retries=0)
         record.check()
         if not scheduled or not await _move_to_next(queue, frozenset(known), queues):
             break

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import socket
@@ -28,20 +29,17 @@ from windrow.queue.rerunning import refuse_rerun
 from windrow.worker.claimer import Claimer
 from windrow.worker.completer import Completer
 from windrow.worker.executor import Executor
-from windrow.worker.heartbeat import Heartbeat
+from windrow.worker.heartbeat import Heartbeat, Presence
 from windrow.worker.leader import Leader
+from windrow.worker.maintenance import Promoter, Pruner, Rescuer, Scheduler, Stager
 from windrow.worker.memory import MemoryGuard
 from windrow.worker.observers import Observer, Observers
-from windrow.worker.presence import Presence
 from windrow.worker.presets import find_preset
-from windrow.worker.promoter import Promoter
-from windrow.worker.pruner import Pruner
 from windrow.worker.registry import Handler, by_kind
-from windrow.worker.rescuer import Rescuer
+from windrow.worker.run_log import log_stopping
 from windrow.worker.runs import Runs, Stop
-from windrow.worker.scheduler import Scheduler
 from windrow.worker.service import Service
-from windrow.worker.stager import Stager
+from windrow.worker.startup import Startup, log_started
 from windrow.worker.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
@@ -55,6 +53,9 @@ STOP_SECONDS: Final = 5.0
 # How long held jobs may not move before a worker that runs until it is idle leaves them.
 HELD_SECONDS: Final = 2.0
 HELD_PAUSE: Final = 0.1
+# How long such a worker waits in sum for the retries and snoozed jobs that it caused.
+RETRY_SECONDS: Final = 60.0
+STAGE_SECONDS: Final = 0.1  # after its time a job may not be ready yet, by the database's clock
 
 
 class Worker:
@@ -65,7 +66,9 @@ class Worker:
     of life: a worker that dies is replaced after that. `grace` is how long running handlers may go
     on when the worker is told to stop. `preset` names the lease, and how often lost jobs are looked
     for, of the queue somebody comes from. Above `max_memory` bytes it stops by itself, and
-    `was_recycled` says that this was why.
+    `was_recycled` says that this was why. With `announce` the log begins with its database, queues
+    and handlers, and warns of queues that never had a job and of kinds that no worker runs; with
+    `log_runs` it has the runs.
     """
 
     def __init__(
@@ -82,6 +85,8 @@ class Worker:
         preset: str | None = None,
         max_memory: int | None = None,
         maintain: bool = True,
+        announce: bool = True,
+        log_runs: bool = True,
         name: str | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
@@ -97,6 +102,8 @@ class Worker:
         self._rescue_every = rescue or timings.rescue or DEFAULT_RESCUE
         self._max_memory = max_memory
         self._maintains = maintain
+        self._announces = announce
+        self._log_runs = log_runs
         self.was_recycled = False
         self.id = new_id()
         self.name = name or default_worker()
@@ -104,6 +111,10 @@ class Worker:
         self._stop_asked = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._claimer: Claimer | None = None
+        self._runs = Runs()
+        self._services: list[Service] = []
+        self._failure: BaseException | None = None  # of one of the services
+        self._retries: dict[str, float] = {}  # when they are due, by the loop's time
 
     def stop(self, *, now: bool = False) -> None:
         """Claim nothing more, let running handlers end within the grace period, then hand back the
@@ -118,26 +129,33 @@ class Worker:
         """Work until `stop` is called; with `until_idle`, until there is nothing to do any more.
         With `handle_signals`, SIGTERM and SIGINT stop it."""
         refuse_rerun()
+        checks.check_seconds(wait_for_retries, "wait_for_retries")
         claimer = self._wire()
         if self._stop_asked.is_set():
             claimer.stop()
+        if self._announces:
+            log_started(self._describe(), self._handlers, self._queue.location)
         watchdog = Watchdog()
         watchdog.start()
         with _signals(self, handle_signals):
             tasks = [asyncio.create_task(service.run()) for service in self._services]
             if until_idle:
-                tasks.append(asyncio.create_task(self._stop_when_idle(claimer)))
+                self._completer.put_back = self._note_retry
+                idle = self._stop_when_idle(claimer, wait_for_retries)
+                tasks.append(asyncio.create_task(idle))
+            for task in tasks:
+                task.add_done_callback(self._note_end)
             try:
-                await self._stop_asked.wait()
-                await self._drain(claiming=tasks[0])
+                await self._until_stopped(claiming=tasks[0], writing=tasks[1])
             finally:
                 watchdog.stop()
                 await self._shut_down(tasks)
 
     def _wire(self) -> Claimer:
         store, limits = self._queue.store, self._queue.size_limits
-        self._runs = Runs()
-        self._completer = Completer(store, limits, self._runs, self._observers)
+        self._completer = Completer(
+            store, limits, self._runs, self._observers, log_runs=self._log_runs
+        )
         self._executor = Executor(
             store,
             self._handlers,
@@ -148,11 +166,12 @@ class Worker:
         )
         claimer = Claimer(store, self._wanted(), limits, self._executor, self._observers)
         self._claimer = self._completer.claimer = claimer
-        self._presence = Presence(store, self._describe(), self._runs.running)
+        row = self._describe()
+        self._presence = Presence(store, row, self._runs.running, self._find_trouble)
         heartbeat = Heartbeat(store, self._runs, self._lease, self._executor.stop)
         self._runs.noticed_by = heartbeat.notice
         self._leader = Leader(store, self.id)
-        self._services: list[Service] = [
+        self._services = [
             claimer,
             self._completer,
             *self._completer.helpers,
@@ -161,6 +180,8 @@ class Worker:
         ]
         if self._max_memory:
             self._services.append(MemoryGuard(self._max_memory, self._recycle))
+        if self._announces:
+            self._services.append(Startup(store, row, self._handlers))
         if self._maintains:
             rescuer = Rescuer(self._leader, store, self._observers, self._rescue_every)
             heartbeat.tell_of_expired = rescuer.notice
@@ -203,13 +224,28 @@ class Worker:
             version=version("windrow"),
         )
 
-    async def _drain(self, claiming: asyncio.Task[None]) -> None:
-        """Let running handlers end, as long as the grace period lasts; stop the others. A claim
-        that is on its way is waited for, or its jobs would be taken for crashed."""
-        await asyncio.wait([claiming], timeout=STOP_SECONDS)
-        await self._until_empty_or_now(self._grace)
+    async def _until_stopped(
+        self, claiming: asyncio.Task[None], writing: asyncio.Task[None]
+    ) -> None:
+        """When asked to stop, let running handlers end, as long as the grace period lasts; stop the
+        others. A claim that is on its way is waited for, or its jobs would be taken for crashed."""
+        try:
+            await self._stop_asked.wait()
+            await asyncio.wait([claiming], timeout=STOP_SECONDS)
+            await self._until_empty_or_now(self._grace)
+        except asyncio.CancelledError:  # a Ctrl-C in `asyncio.run`, or a timeout around `run`
+            self.stop(now=True)
+            await asyncio.wait([claiming], timeout=STOP_SECONDS)
+            raise
+        finally:
+            await self._hand_back(writing)
+
+    async def _hand_back(self, writing: asyncio.Task[None]) -> None:
+        """Stop what still runs, and wait until the ends are written."""
         for run in self._runs:
             self._executor.stop(run, Stop.SHUTDOWN)
+        if writing.done():  # it gave up, or all tasks of the loop were cancelled
+            return
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 await self._runs.wait_for_at_most(0)
@@ -245,37 +281,56 @@ class Worker:
             # Both would only have been over a little sooner than by themselves.
             logger.warning("could not say good-bye to the database: %s", error)
 
-    async def _stop_when_idle(self, claimer: Claimer) -> None:
+    async def _stop_when_idle(self, claimer: Claimer, wait_for_retries: float) -> None:
         """Idle: nothing runs, nothing can be claimed, nothing is about to become ready, and no
         claim whose answer was lost has left jobs behind."""
-        held_since: float | None = None
+        standing: tuple[int, int] | None = None  # jobs that have begun, and that are held
+        stands_since = 0.0
         loop = asyncio.get_running_loop()
         while True:
             await self._runs.wait_for_at_most(0)
             is_unsure = claimer.is_unsure  # before a look that would bring them back
+            looked_at = loop.time()
             try:
                 moved = await self._queue.tend()
                 if len(self._runs):
                     continue  # what it leaves behind would come after our look
-                is_idle = await claimer.look_again() and not moved and not len(self._runs)
+                is_idle = await claimer.look_again() and not moved
                 counts = await self._queue.counts() if is_idle else {}
             except StoreError as error:
                 logger.warning("cannot see whether there is more to do: %s", error)
                 await asyncio.sleep(1.0)
                 continue
-            if not is_idle:
-                held_since = None
-            elif is_unsure and counts[JobState.ACTIVE]:
+            wait = self._next_retry(looked_at) - looked_at
+            if not is_idle or len(self._runs):
+                standing = None
+            elif is_unsure and (counts[JobState.ACTIVE] or counts[JobState.READY]):
+                # Their rescue may be under way: it is not seen before it is committed.
                 await asyncio.sleep(HELD_PAUSE)
+            elif wait <= wait_for_retries and (
+                counts[JobState.SCHEDULED] or counts[JobState.READY]
+            ):
+                await asyncio.sleep(max(0.0, looked_at + wait - loop.time()))
+                wait_for_retries -= loop.time() - looked_at
             elif not counts[JobState.HELD]:
                 self.stop()
                 return
             else:
-                held_since = held_since or loop.time()
-                if loop.time() - held_since > HELD_SECONDS:
+                if standing != (seen := (self._runs.begun, counts[JobState.HELD])):
+                    standing, stands_since = seen, loop.time()
+                elif loop.time() - stands_since > HELD_SECONDS:
                     self.stop()
                     return
                 await asyncio.sleep(HELD_PAUSE)
+
+    def _note_retry(self, job_id: str, delay: float) -> None:
+        self._retries[job_id] = asyncio.get_running_loop().time() + delay + STAGE_SECONDS
+
+    def _next_retry(self, looked_at: float) -> float:
+        """When the next job that this run put back is due, by the loop's time: it may have come
+        due since the last look, which did not find it. Infinite if there is no such job."""
+        self._retries = {job: due for job, due in self._retries.items() if due > looked_at}
+        return min(self._retries.values(), default=math.inf)
 
 
 @contextmanager
@@ -284,7 +339,7 @@ def _signals(worker: Worker, are_wanted: bool) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT) if are_wanted else ()
     for one in signals:
-        loop.add_signal_handler(one, worker.stop)
+        loop.add_signal_handler(one, worker.stop_by_signal)
     try:
         yield
     finally:
