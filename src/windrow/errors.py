@@ -5,6 +5,7 @@
     │  └─ MissingExtra(extra)
     ├─ QuotaExceeded(left, wanted, until) a tenant has used what it may use for now
     ├─ RateLimited(key, retry_after) *    somebody else's limit, not one of ours
+    ├─ WorkerBroken(service)              a part of a worker fails again and again, so it stopped
     ├─ MigrationFailed                    what is to be moved cannot be read, or must not be dropped
     ├─ DeliveryFailed(origin)             a webhook was not taken; transient or not
     ├─ IngestError(code)

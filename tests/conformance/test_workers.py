@@ -30,7 +30,7 @@ async def names(store: Store) -> list[str]:
 
 async def test_registered_worker_is_listed_with_all_it_said(store: Store, clock: FakeClock) -> None:
     now = clock.now()
-    row = worker(queues=("web", "ü"), kinds=("scrape",), running=3, version="1.2")
+    row = worker(queues=("web", "ü"), kinds=("scrape",), running=3, version="1.2", trouble="ö")
     await store.register_worker(row, 10)
 
     [info] = await store.list_workers()
@@ -38,7 +38,7 @@ async def test_registered_worker_is_listed_with_all_it_said(store: Store, clock:
     assert info.id == row.id
     assert (info.name, info.host, info.pid) == ("host:1", "host", 1)
     assert (info.queues, info.kinds) == (("web", "ü"), ("scrape",))
-    assert (info.concurrency, info.running, info.version) == (4, 3, "1.2")
+    assert (info.concurrency, info.running, info.version, info.trouble) == (4, 3, "1.2", "ö")
     assert (info.started_at, info.seen_at) == (now, now)
     assert info.expires_at == now + timedelta(seconds=10)
 

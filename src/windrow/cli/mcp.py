@@ -42,8 +42,8 @@ def mcp(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Serve search, sources and the queue to a model, over stdin and stdout or over HTTP."""
-    log_to(sys.stderr, logging.DEBUG if verbose else logging.WARNING)  # stdout is for messages
-    settings = load(database)
+    # stdout is for messages; clients show what is on stderr as trouble
+    settings = load_and_log(database, log_format, log_level, verbose, default_level="warning")
     if http is None:
         from windrow.services.keys import Identity
 

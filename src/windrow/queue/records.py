@@ -293,6 +293,7 @@ class WorkerRow(msgspec.Struct, frozen=True):
     concurrency: int
     running: int = 0
     version: str = ""
+    trouble: str | None = None  # what keeps failing in it
 
     def takes(self, queue: str, kind: str) -> bool:
         return (self.queues is None or queue in self.queues) and (

@@ -12,7 +12,6 @@ from typing import Final
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import (
-    DiskUsage,
     Group,
     LimitInfo,
     QueueInfo,

@@ -30,7 +30,6 @@ MIB: Final = 1024 * 1024
 MOST_SKEW_SECONDS: Final = 2.0
 MOST_READY_SECONDS: Final = 600.0
 MOST_CONNECTIONS: Final = 0.8  # of those that are allowed
-MOST_DISK: Final = 0.9  # of the budget
 LEAST_FREE_BYTES: Final = 512 * MIB
 # The log is written back to the file about every 4 MB; only a reader that stays keeps it from that.
 MOST_LOG_BYTES: Final = 64 * MIB
@@ -146,8 +145,20 @@ def check_workers(seen: Examination) -> Iterator[Finding]:
             if running
             else ""
         ),
-        "start a worker on this database: `windrow worker`",
+        "start a worker on this database: `windrow worker`, or `windrow worker MODULE`",
     )
+
+
+def check_broken_workers(seen: Examination) -> Iterator[Finding]:
+    """A part of a living worker fails again and again."""
+    for worker in seen.workers:
+        if worker.trouble:
+            yield Finding(
+                "error",
+                f"worker `{worker.name}` does not work",
+                f"{worker.trouble}; it tries again, and stops if this lasts",
+                "read the traceback in its log, correct the cause, and restart it",
+            )
 
 
 def check_failures(seen: Examination) -> Iterator[Finding]:
@@ -186,11 +197,7 @@ def check_kinds(seen: Examination) -> Iterator[Finding]:
 def _untaken(seen: Examination) -> list[ReadyKind]:
     if not seen.workers:
         return []
-    return [
-        one
-        for one in seen.ready_kinds
-        if not any(worker.takes(one.queue, one.kind) for worker in seen.workers)
-    ]
+    return untaken(seen.ready_kinds, seen.workers)
 
 
 def check_paused_queues(seen: Examination) -> Iterator[Finding]:
@@ -234,10 +241,11 @@ def check_limits(seen: Examination) -> Iterator[Finding]:
         elif limit.active is None or limit.taken < limit.active:
             continue
         elif limit.held or not seen.has_counted_held:
+            places = describe_places(limit, seen.queues, seen.workers, seen.ready_kinds)
             yield Finding(
                 "note",
                 f"limit `{limit.key}` is reached",
-                f"{limit.in_use} of {limit.active} are in use and {held}",
+                f"{places}, and {held}",
                 f"wait, or set a higher limit: `windrow limits set {quote(limit.key)} --active N`",
             )
 
@@ -384,6 +392,7 @@ def check_clock(seen: Examination) -> Iterator[Finding]:
 OWN_CHECKS: Final[tuple[Check, ...]] = (check_failures, check_paused_queues)
 CHECKS: Final[tuple[Check, ...]] = (
     check_workers,
+    check_broken_workers,
     check_kinds,
     check_failures,
     check_leases,
@@ -395,8 +404,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_transactions,
     check_dead_rows,
     check_connections,
-    check_budget,
     check_disk,
+    check_index,
     check_log,
     check_file_system,
     check_clock,

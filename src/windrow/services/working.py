@@ -234,10 +234,14 @@ async def _run_worker(
 ) -> int:
     worker = Worker(queue, handlers, observers=observers, **options)
     orphaned = asyncio.create_task(_stop_when_orphaned(worker))
-    logger.info("worker %s begins", worker.name)
-    await worker.run(until_idle=until_idle, handle_signals=True)
-    orphaned.cancel()
-    logger.info("worker %s has ended", worker.name)
+    try:
+        await worker.run(
+            until_idle=until_idle, wait_for_retries=wait_for_retries, handle_signals=True
+        )
+    except WorkerBroken:
+        return BROKEN  # logged by the worker
+    finally:
+        orphaned.cancel()
     return RECYCLED if worker.was_recycled else 0
 
 
@@ -293,7 +297,7 @@ def _metrics(port: int | None, queue: Queue) -> Iterator[list[Observer]]:
 
 async def _open_patiently(settings: Settings) -> Queue:
     """A worker may well be started before its database is."""
-    trouble = Trouble("opening the database")
+    trouble = Trouble(f"opening the database {describe_url(settings.database_url)}")
     while True:
         try:
             queue = await open_queue(settings, migrate=None)

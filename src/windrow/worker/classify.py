@@ -37,12 +37,15 @@ def to_outcome(value: Any) -> Outcome:
 
 
 def classify(error: BaseException, job: Job, handler: Handler) -> Outcome:
-    """The outcome of a run that raised."""
-    if isinstance(error, RateLimited):
-        return Snooze(0.0 if error.key in job.limits else _wait(error, job, handler))
-    if isinstance(error, WindrowError) and not error.transient:
-        return Fail(error)
-    return with_backoff(Retry(error, after=_retry_after(error)), job, handler)
+    """The outcome of a run that raised. Never raises: the error and the back-off are a user's."""
+    try:
+        if isinstance(error, RateLimited):
+            return Snooze(0.0 if error.key in job.limits else wait_for(error, job, handler))
+        if isinstance(error, WindrowError) and not error.transient:
+            return Fail(error)
+        return Retry(error, after=wait_for(error, job, handler))
+    except BaseException as trouble:
+        return Fail(trouble)
 
 
 def with_backoff(outcome: Outcome, job: Job, handler: Handler) -> Outcome:

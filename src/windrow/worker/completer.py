@@ -2,6 +2,9 @@
 
 What has not been written is tried again until the database answers, so finished work is not lost
 while the lease lives; after that the database refuses it, and says so.
+
+An end that cannot be built or stored fails its own job and no other. If not even that failure can
+be stored, the end is dropped and the lease of the job expires.
 """
 
 from __future__ import annotations
@@ -10,9 +13,9 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -22,15 +25,16 @@ from windrow.queue.checks import SizeLimits, to_rows
 from windrow.queue.job import JobState
 from windrow.queue.lease import describe, safe_message, safe_traceback, to_finish
 from windrow.queue.limits import make_room
-from windrow.queue.outcome import Fail, Outcome, Snooze
+from windrow.queue.outcome import Fail, Outcome, Snooze, check_follow_ups
 from windrow.queue.records import Finish, Finished
 from windrow.queue.store import JobTransaction, Store
 from windrow.queue.sync import unblock
 from windrow.worker.claimer import Claimer
 from windrow.worker.observers import Observers
 from windrow.worker.registry import OnFailure
+from windrow.worker.run_log import log_end, log_refused, log_transaction_failed, logs_completed
 from windrow.worker.runs import Run, Runs
-from windrow.worker.service import Service
+from windrow.worker.service import Service, is_cancellation, is_outage
 
 logger = logging.getLogger(__name__)
 
@@ -46,27 +50,39 @@ TROUBLE_SECONDS: Final = 0.1  # before the end of a transaction that failed is t
 
 
 class Completer(Service):
-    def __init__(self, store: Store, limits: SizeLimits, runs: Runs, observers: Observers) -> None:
+    def __init__(
+        self,
+        store: Store,
+        limits: SizeLimits,
+        runs: Runs,
+        observers: Observers,
+        *,
+        log_runs: bool = True,
+    ) -> None:
         super().__init__()
         self._store = store
         self._limits = limits
         self._runs = runs
         self._observers = observers
-        self._pending: deque[tuple[Run, Outcome]] = deque()
+        self._log_runs = log_runs
+        self._pending: deque[End] = deque()
         self._last_batch = 0
         self._leaving = 0  # runs whose ends are being written
         self._tasks: set[asyncio.Task[None]] = set()  # ends that are written by themselves
         self.claimer: Claimer | None = None  # who claims with us, once there is one
+        # Called with the id of each job that goes back to wait, and for how many seconds.
+        self.put_back: Callable[[str, float], None] | None = None
         self.helpers = [Helper(self) for _ in range(HELPERS)]
 
     def add(self, run: Run, outcome: Outcome | None) -> None:
         """An outcome to be written; None: the job is not ours any more."""
-        if outcome is None:
+        end = None if outcome is None else self._end_of(run, outcome)
+        if end is None:
             self._drop(run)
-        elif (end := self._own_end(run, outcome)) is not None:
+        elif end.is_by_itself:
             self._end_by_itself(end)
         else:
-            self._pending.append((run, outcome))
+            self._pending.append(end)
             self.wake()
             if self.has_many:
                 for helper in self.helpers:
@@ -85,6 +101,7 @@ class Completer(Service):
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def run_once(self) -> float:
+        self.has_worked = bool(self._pending)
         if not self._pending:
             return NOTHING_SECONDS
         await self._linger()
@@ -104,12 +121,12 @@ class Completer(Service):
         self._last_batch = len(batch)
         batch = self._without_superseded(batch)
         try:
-            await self._finish([self._end_of(run, outcome) for run, outcome in batch])
+            await self._finish(batch)
         except BaseException:
             self._take_back(batch)
             raise
 
-    def _without_superseded(self, batch: list[tuple[Run, Outcome]]) -> list[tuple[Run, Outcome]]:
+    def _without_superseded(self, batch: list[End]) -> list[End]:
         """What of a batch is worth writing: not the end of a run whose job was lost, and claimed by
         this worker again before that end could be written."""
         stale = [run for run, _ in batch if self._runs.is_superseded(run)]
@@ -118,16 +135,9 @@ class Completer(Service):
             self._drop(run)
         return [one for one in batch if one[0] not in stale] if stale else batch
 
-    def _take_back(self, batch: list[tuple[Run, Outcome]]) -> None:
+    def _take_back(self, batch: list[End]) -> None:
         """What is not written is tried again, in its order."""
-        self._pending.extendleft(one for one in reversed(batch) if one[0] in self._runs)
-
-    def _own_end(self, run: Run, outcome: Outcome) -> End | None:
-        """The end of a run, if it is one that is written by itself."""
-        if not (_has_transaction(run) or run.handler.on_failure):
-            return None
-        end = self._end_of(run, outcome)
-        return end if end.is_by_itself else None
+        self._pending.extendleft(end for end in reversed(batch) if end.run in self._runs)
 
     def _end_by_itself(self, end: End) -> None:
         """Its transaction has a connection that others may be waiting for, so it waits for nobody:
@@ -149,7 +159,10 @@ class Completer(Service):
                 if end.run in self._runs:
                     self.add(end.run, Fail(error))
 
-        task = asyncio.create_task(write())
+        self._begin(write())
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -169,12 +182,16 @@ class Completer(Service):
             return
         try:
             finished = await self._write(ends)
-        except StoreError as error:
-            if error.transient or isinstance(error, StoreReadOnly):
+        except Exception as error:
+            if is_outage(error):
                 raise
-            await self._finish_one_by_one(ends, error)
+            if len(ends) == 1:
+                await self._replace(ends[0], error)
+                return
+            for end in ends:  # one of them is refused: find it
+                await self._finish([end])
             return
-        await self._written([end.run for end in ends], finished)
+        await self._written(ends, finished)
 
     async def _write(self, ends: list[End]) -> Finished:
         self._leaving += len(ends)
@@ -195,22 +212,9 @@ class Completer(Service):
             self.claimer.wake()  # there was no room then; there may be now, and nobody else looks
         return finished
 
-    async def _written(self, runs: list[Run], finished: Finished) -> None:
-        for job_id in finished.lost:
-            logger.warning("job %s: its end was refused, the lease was lost", job_id)
-        lost = set(finished.lost)
-        for run in runs:
-            if run.job.id in lost:
-                self._observers.lost(run.job)
-        dropped = [one.id for one in finished.then if one.outcome == "dropped"]
-        if dropped:
-            logger.warning("%d follow-up jobs were dropped: their group has ended", len(dropped))
-        if any(run.job.limits for run in runs):
-            await make_room(self._store, [run.job.limits for run in runs])
-
-    async def _finish_one_by_one(self, ends: list[End], error: StoreError) -> None:
-        """The database refuses a batch for good. Find the job it refuses, and fail that one."""
-        if len(ends) > 1:
+    async def _written(self, ends: list[End], finished: Finished) -> None:
+        runs = [end.run for end in ends]
+        if self.put_back:
             for end in ends:
                 if end.finish.delay:
                     self.put_back(end.finish.id, end.finish.delay)
@@ -256,19 +260,20 @@ class Completer(Service):
                 await begun.rollback()
                 begun = None
             finished = await self._store.finish_jobs([end.finish], tx=begun)
-        except StoreError as error:
-            logger.warning("job %s: its transaction could not be ended: %s", run.job.id, error)
+        except Exception as error:
+            log_transaction_failed(run, "ended", error)
             if begun is not None:
                 await begun.rollback()  # whoever runs it next would wait for its locks
             await asyncio.sleep(TROUBLE_SECONDS)
             self.add(run, _after_trouble(end, error))
             return
         self._runs.remove(run)
-        await self._written([run], finished)
+        await self._written([end], finished)
         if self.claimer:
             self.claimer.wake()
 
     def _end_of(self, run: Run, outcome: Outcome) -> End:
+        """The end of a run. An outcome that cannot be stored is a failure of that run."""
         try:
             if (run.job.id, run.job.lease_token or "") != (run.id, run.token):
                 raise InvalidOutcome("the handler changed the id or the lease of its job")
@@ -302,10 +307,21 @@ class Completer(Service):
             return finish
 
     def _drop(self, run: Run) -> None:
-        """Nothing is to be written. What the handler began goes."""
+        """Nothing is to be written. What the handler began is rolled back."""
         if _has_transaction(run):
-            self.add(run, Snooze(0))
-            return
+            self._begin(self._drop_transaction(run))
+        else:
+            self._forget(run)
+
+    async def _drop_transaction(self, run: Run) -> None:
+        try:
+            await _rollback(run)
+        except Exception as error:
+            log_transaction_failed(run, "rolled back", error)
+        finally:
+            self._forget(run)
+
+    def _forget(self, run: Run) -> None:
         self._runs.remove(run)
         self._observers.lost(run.job)
         if self.claimer:
@@ -363,7 +379,7 @@ def _failed_end(run: Run, error: BaseException) -> End:
 def _after_trouble(end: End, error: Exception) -> Outcome:
     """How a run ends whose transaction was lost, or committed without a reply: then this next end
     is recognised as a repetition."""
-    is_ours = error.transient or isinstance(error, StoreReadOnly)
+    is_ours = is_outage(error)
     if end.finish.state is JobState.FAILED:
         end.run.is_mute = not is_ours
         return end.outcome if is_ours or isinstance(end.outcome, Fail) else Fail(error)

@@ -290,8 +290,17 @@ class Executor:
             return await _timed(handler, child.call(handler, args))
 
     async def _outcome_of_error(self, error: BaseException, job: Job, handler: Handler) -> Outcome:
-        if isinstance(error, RateLimited):
-            await self._park(error, handler.backoff(job.attempts))
+        """Raises nothing but the cancellation of this task: the error is a user's object, and even
+        its `__class__` may raise. A run without an outcome would never end."""
+        try:
+            if isinstance(error, asyncio.CancelledError):
+                return Fail(SELF_CANCELLED)
+            if isinstance(error, RateLimited):
+                await self._park(error, job, handler)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as trouble:
+            return Fail(trouble)
         return classify(error, job, handler)
 
     async def _park(self, error: RateLimited, job: Job, handler: Handler) -> None:
@@ -300,9 +309,23 @@ class Executor:
         if not self._store.capabilities.limits:
             return
         try:
-            await self._store.park_key(error.key, seconds=seconds)
-        except StoreError as trouble:
-            logger.warning("the key %s could not be parked: %s", error.key, trouble)
+            key = check_name(error.key, "limit key")
+            seconds = wait_for(error, job, handler)
+            await self._store.park_key(key, seconds=seconds)
+        except Exception as trouble:  # a user's subclass may lack its key, or have a wrong one
+            logger.warning(
+                "a rate limit could not be parked: %s",
+                safe_message(trouble),
+                extra=event("limit.not_parked", job_id=job.id, error=safe_message(trouble)),
+            )
+        else:
+            logger.info(
+                "limit key %s is parked for %s: %s",
+                key,
+                duration(seconds),
+                safe_message(error),
+                extra=event("limit.parked", key=key, seconds=seconds),
+            )
 
     def _end(self, run: Run, outcome: Outcome | None) -> None:
         """Hand on an outcome; None: there is nothing to say, the job is no longer ours."""

@@ -45,9 +45,10 @@ class Leader(Service):
 
 
 class LedService(Service):
-    """Something only the leader does."""
+    """Something only the leader does. Jobs still run while it fails, so it is given more time."""
 
     seconds: float  # between two times
+    give_up_seconds = 600.0
 
     def __init__(self, leader: Leader) -> None:
         super().__init__()

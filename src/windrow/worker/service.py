@@ -1,17 +1,21 @@
 """The life-cycle every part of a worker shares: a loop that does a little and says how long to
 wait.
 
-A service never dies of an error. While the database is away it tries again, after 100, 200, 400 ms
-and so on up to every few seconds, says so once, and says once that it goes on.
+A service does not end because of an error. It is restarted after 100, 200, 400 ms and so on up to
+every few seconds, logs the first failure, and logs that it works again. While the database is away
+that has no end. A service that keeps failing for another reason gives up after `give_up_seconds`,
+and the worker stops.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Final
 
-from windrow.errors import StoreError
+from windrow.errors import StoreError, StoreReadOnly, WindrowError, WorkerBroken
+from windrow.logging import event
 from windrow.queue.bells import jittered
 from windrow.queue.lease import safe_message
 
@@ -20,6 +24,21 @@ logger = logging.getLogger(__name__)
 # Each wait is as long as all before it: an outage is over for us by twice its length at the latest.
 FIRST_WAIT: Final = 0.1
 LONGEST_WAIT: Final = 5.0
+# Failures in a row, for another reason than an outage, after which people are told.
+REPORTED_FAILURES: Final = 3
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether an error says that the database is away or does not take writes for now."""
+    return isinstance(error, StoreError) and (error.transient or isinstance(error, StoreReadOnly))
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Whether the task we are in was cancelled. A `CancelledError` alone does not say that: what
+    we called may have raised it."""
+    task = asyncio.current_task()
+    is_ours = task is not None and task.cancelling() > 0
+    return is_ours and isinstance(error, asyncio.CancelledError)
 
 
 class Trouble:
@@ -28,8 +47,11 @@ class Trouble:
     def __init__(self, what: str) -> None:
         self._what = what
         self._count = 0
+        self._faults = 0  # failures in a row that no outage explains
+        self._faulty_since: float | None = None
+        self._error: BaseException | None = None
 
-    def wait(self, error: Exception) -> float:
+    def wait(self, error: BaseException) -> float:
         """Seconds to wait before the next try."""
         if self._count == 0:
             if isinstance(error, StoreError):
@@ -91,23 +113,36 @@ class Trouble:
 class Service:
     """Something a worker does again and again until it is stopped."""
 
+    give_up_seconds: float = 60.0
+
     def __init__(self) -> None:
         self.is_stopping = False
+        self.has_worked = True  # else that `run_once` returned does not end a row of failures
         self._woken = asyncio.Event()
-        self._trouble = Trouble(type(self).__name__.lower())
+        self.trouble = Trouble(self.name)
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__.lower()
 
     async def run_once(self) -> float:
         """Do what there is to do now; the seconds to wait before the next time."""
         raise NotImplementedError
 
     async def run(self) -> None:
+        """Until stopped. Raises WorkerBroken if it fails again and again."""
         while not self.is_stopping:
             self._woken.clear()
             try:
                 seconds = await self.run_once()
-                self._trouble.over()
-            except Exception as error:
-                seconds = self._trouble.wait(error)
+                if self.has_worked:
+                    self.trouble.over()
+            except (Exception, asyncio.CancelledError, SystemExit) as error:
+                if is_cancellation(error):
+                    raise
+                seconds = self.trouble.wait(error)
+                if self.trouble.is_hopeless(self.give_up_seconds):
+                    raise WorkerBroken(self.name, safe_message(error)) from error
             await self._sleep(seconds)
 
     def wake(self) -> None:

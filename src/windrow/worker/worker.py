@@ -125,9 +125,29 @@ class Worker:
         if self._claimer is not None:
             self._claimer.stop()
 
-    async def run(self, *, until_idle: bool = False, handle_signals: bool = False) -> None:
-        """Work until `stop` is called; with `until_idle`, until there is nothing to do any more.
-        With `handle_signals`, SIGTERM and SIGINT stop it."""
+    def stop_by_signal(self) -> None:
+        """The same as `stop`, for a person: logs what still runs and how long it may."""
+        if self._announces or self._runs:  # of several processes those that are idle say nothing
+            log_stopping(self._runs, self._grace, at_once=self._stop_asked.is_set())
+        self.stop()
+
+    async def run(
+        self,
+        *,
+        until_idle: bool = False,
+        wait_for_retries: float = RETRY_SECONDS,
+        handle_signals: bool = False,
+    ) -> None:
+        """Work until `stop` is called. With `handle_signals`, SIGTERM and SIGINT stop it. When this
+        call is cancelled, what runs is handed back at once.
+
+        With `until_idle`, until there is nothing to do: no job of its kinds and queues runs or is
+        ready, and no retry or snoozed job that this run caused is due soon. For those it waits up
+        to `wait_for_retries` seconds in sum; what is due later stays scheduled, as do jobs that
+        were scheduled by others. Jobs held by limits are left when none moves for 2 seconds.
+
+        Raises WorkerBroken if a part of the worker fails again and again.
+        """
         refuse_rerun()
         checks.check_seconds(wait_for_retries, "wait_for_retries")
         claimer = self._wire()
@@ -150,6 +170,31 @@ class Worker:
             finally:
                 watchdog.stop()
                 await self._shut_down(tasks)
+        if self._announces:
+            logger.info(
+                "worker %s stopped",
+                self.name,
+                extra=event("worker.stopped", worker=self.name, is_recycled=self.was_recycled),
+            )
+        if self._failure is not None:
+            raise self._failure
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        """A service that gave up: without it the others would only look as if they worked."""
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        logger.critical(
+            "the worker stops: %s",
+            safe_message(error),
+            exc_info=error,
+            extra=event("worker.broken", worker=self.name, error=safe_message(error)),
+        )
+        self._failure = self._failure or error
+        self.stop()
+
+    def _find_trouble(self) -> str | None:
+        """What keeps failing in this worker, for those who look at it from outside."""
+        return next((one.trouble.report for one in self._services if one.trouble.report), None)
 
     def _wire(self) -> Claimer:
         store, limits = self._queue.store, self._queue.size_limits

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import OpenAnother
 from windrow.clock import FakeClock
 from windrow.queue.queue import Queue
-from windrow.queue.records import OpenTransaction, Vitals
+from windrow.queue.records import OpenTransaction, Vitals, WorkerInfo
 from windrow.services import health
 from windrow.services.examining import Examination, examine
 
@@ -56,3 +56,14 @@ async def test_clock_of_the_database_that_is_wrong(open_another: OpenAnother) ->
     behind = FakeClock(datetime.now(UTC) - timedelta(hours=1))
     [one] = health.check_clock(await examine(Queue(await open_another(behind))))
     assert "behind" in one.what
+
+
+def test_worker_of_which_a_part_keeps_failing() -> None:
+    times: dict[str, Any] = {"started_at": NOW, "seen_at": NOW, "expires_at": NOW}
+    row: dict[str, Any] = {"host": "h", "pid": 1, "queues": None, "kinds": None, "concurrency": 1}
+    broken = WorkerInfo(id="1", name="a", trouble="its completer failed", **row, **times)
+    works = WorkerInfo(id="2", name="b", **row, **times)
+    seen = Examination(vitals=Vitals(now=NOW), workers=[broken, works])
+    [one] = health.check_broken_workers(seen)
+    assert (one.level, "`a`" in one.what) == ("error", True)
+    assert "its completer failed" in one.cause

@@ -1,4 +1,7 @@
-"""Which workers are alive. Few rows, by the database's clock, written by their heartbeats."""
+"""Which workers are alive, and which one leads until when. Few rows, by the database's clock.
+
+A leader needs no session, so a pooler may be between, and the holders' clocks decide nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,12 @@ class Registering(Verbs):
     async def list_workers(self) -> list[WorkerInfo]:
         return [_to_worker(row) for row in await self._run("list_workers")]
 
+    async def elect_leader(self, role: str, holder: str, seconds: float) -> bool:
+        return bool(await self._run("elect_leader", role=role, holder=holder, seconds=seconds))
+
+    async def resign_leader(self, role: str, holder: str) -> bool:
+        return bool(await self._run("resign_leader", role=role, holder=holder))
+
 
 def _to_worker(row: Row) -> WorkerInfo:
     return WorkerInfo(
@@ -35,6 +44,7 @@ def _to_worker(row: Row) -> WorkerInfo:
         concurrency=row["concurrency"],
         running=row["running"],
         version=row["version"],
+        trouble=row["trouble"],
         started_at=row["started_at"],
         seen_at=row["seen_at"],
         expires_at=row["expires_at"],

@@ -1,4 +1,4 @@
-"""Which workers are alive. Few rows, written by their heartbeats."""
+"""Which workers are alive, and which one leads until when. Few rows, written by heartbeats."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ def drop_worker(work: Work, worker_id: str) -> bool:
 
 def list_workers(work: Work) -> list[WorkerInfo]:
     return [_read(row) for row in work.named_rows(statement("list_workers"), {"now": work.now})]
+
+
+def elect_leader(work: Work, role: str, holder: str, seconds: float) -> bool:
+    values = {"role": role, "holder": holder, "seconds": seconds, "now": work.now}
+    return bool(work.rows("elect_leader", values))
+
+
+def resign_leader(work: Work, role: str, holder: str) -> bool:
+    return bool(work.rows("resign_leader", {"role": role, "holder": holder}))
 
 
 def _list(names: tuple[str, ...] | None) -> str | None:
