@@ -292,6 +292,21 @@ async def test_follow_up_for_a_group_that_ends_with_its_root_is_dropped(store: S
     assert outcomes(finished) == ["dropped"]
 
 
+async def test_follow_up_for_a_group_below_one_that_ends_with_its_root_is_dropped(
+    store: Store,
+) -> None:
+    root = await add_and_claim(store)
+    outer = await make_group(store, root=root.id)
+    member = await add_and_claim(store, group=outer.id)
+    inner = await make_group(store, root=member.id)
+    finished = await accept(store, failure(root, then=(row(group=inner.id),)))
+
+    assert outcomes(finished) == ["dropped"]
+    found = await get_group(store, inner.id)
+    assert (found.state, found.pending, found.members) == ("cancelled", 0, 0)
+    assert (await get(store, member.id)).stop_as == JobState.CANCELLED
+
+
 async def test_follow_ups_may_be_claimed_in_the_same_call(store: Store) -> None:
     job = await add_and_claim(store)
     then = row()

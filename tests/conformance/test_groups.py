@@ -37,7 +37,7 @@ from tests.builders import (
 from windrow.clock import FakeClock
 from windrow.errors import GroupEnded, GroupNotFound, JobNotFound
 from windrow.queue.ids import new_id
-from windrow.queue.job import Job, JobState
+from windrow.queue.job import FINAL, Job, JobState
 from windrow.queue.records import Group, GroupRow
 from windrow.queue.store import Store
 
@@ -253,6 +253,27 @@ async def test_empty_group_that_was_never_open_ends_when_closed(store: Store) ->
     assert (await get_group(store, group.id)).state == "active"
 
     assert (await store.close_group(group.id)).state == "completed"
+
+
+@pytest.mark.parametrize(("is_open", "after"), [(False, 100), (True, 700)])
+async def test_group_that_never_has_a_member_ends_after_its_time(
+    store: Store, clock: FakeClock, is_open: bool, after: int
+) -> None:
+    then = row("report")
+    empty = await make_group(store, is_open=is_open, then=then)
+    _, rooted = await start_crawl(store)
+    used = await make_group(store, is_open=True)
+    await add(store, group=used.id)
+
+    clock.advance(after - 1)
+    assert await store.end_empty_groups(100, 700) == 0
+    clock.advance(1)
+    assert await store.end_empty_groups(100, 700) == 1
+    assert await store.end_empty_groups(100, 700) == 0
+
+    assert (await get_group(store, empty.id)).state == "completed"
+    assert await exists(store, then.id)
+    assert {(await get_group(store, one.id)).state for one in (used, rooted)} == {"active"}
 
 
 async def test_open_group_waits_to_be_closed(store: Store) -> None:
@@ -502,15 +523,73 @@ async def test_cancelled_root_that_had_not_started_takes_its_group_with_it(store
     assert (await get_group(store, group.id)).state == "cancelled"
 
 
-async def test_cancelled_running_root_takes_its_group_with_it_when_it_ends(store: Store) -> None:
+@pytest.mark.parametrize("end", [completion, failure, cancellation, attempt, snooze])
+async def test_cancelled_running_root_takes_its_group_with_it_at_once(store: Store, end) -> None:
     root, group = await start_crawl(store)
     member = await add(store, group=group.id)
     await store.cancel_jobs([root.id], "enough")
-    assert (await get(store, root.id)).stop_as == JobState.CANCELLED
 
-    await accept(store, snooze(root))
-    assert await states(store, [root.id, member]) == [JobState.CANCELLED] * 2
+    assert (await get(store, root.id)).stop_as == JobState.CANCELLED
+    assert await states(store, [root.id, member]) == [JobState.ACTIVE, JobState.CANCELLED]
+    assert (await get(store, member)).error == "enough"
     assert (await get_group(store, group.id)).state == "cancelled"
+    with pytest.raises(GroupEnded):
+        await add(store, group=group.id)
+
+    found = row(group=group.id)
+    finished = await store.finish_jobs([msgspec.structs.replace(end(root), then=(found,))])
+    assert [one.outcome for one in finished.then] == ["dropped"]
+    assert not await exists(store, found.id)
+    assert await state(store, root.id) in FINAL
+
+
+async def test_cancelled_running_root_tells_its_running_members(store: Store) -> None:
+    root, group = await start_crawl(store)
+    [running] = await start_members(store, group, 1)
+    await store.cancel_jobs([root.id], "enough")
+
+    renewal = await store.extend_leases([running.lease_token or ""])
+    assert renewal.stopping == {running.id: JobState.CANCELLED}
+    assert (await get_group(store, group.id)).is_cancelled
+
+
+async def test_group_made_by_a_root_that_was_told_to_end_is_cancelled(store: Store) -> None:
+    then = row("report", queue="reports")
+    root = await add_and_claim(store, "crawl")
+    await store.cancel_jobs([root.id], "enough")
+    made = await store.create_group(GroupRow(id=new_id(), root=root.id, is_open=True, then=then))
+
+    assert (made.state, made.is_cancelled, made.pending) == ("cancelled", True, 0)
+    assert ids(await claim(store, 9, "reports")) == [then.id]
+    with pytest.raises(GroupEnded):
+        await add(store, group=made.id)
+    await complete(store, root)
+    assert await state(store, root.id) == JobState.COMPLETED
+
+
+async def test_running_root_inside_a_cancelled_group_takes_its_own_with_it(store: Store) -> None:
+    outer = await make_group(store)
+    [root] = await start_members(store, outer, 1)
+    inner = await make_group(store, root=root.id)
+    member = await add(store, group=inner.id)
+    await store.cancel_group(outer.id, "enough")
+
+    assert await state(store, member) == JobState.CANCELLED
+    assert (await get_group(store, inner.id)).state == "cancelled"
+    assert (await get_group(store, outer.id)).state == "active"
+    await accept(store, snooze(root))
+    assert (await get_group(store, outer.id)).state == "cancelled"
+
+
+async def test_second_cancellation_of_a_running_job_keeps_the_first_reason(store: Store) -> None:
+    group = await make_group(store)
+    [member] = await start_members(store, group, 1)
+    await store.cancel_jobs([member.id], "first")
+    await store.cancel_jobs([member.id], "second")
+    await store.cancel_group(group.id, "third")
+    await accept(store, snooze(member))
+
+    assert (await get(store, member.id)).error == "first"
 
 
 async def test_cancelling_ends_waiting_members_and_tells_running_ones(store: Store) -> None:

@@ -102,9 +102,12 @@ def cancel(
 ) -> None:
     """Cancel what waits in a group and tell what runs. It takes no more jobs."""
     if yes:
-        _print_done(ask(cancel_group, database, group, reason), "cancelled", as_json)
-        return
-    found = ask(get_group, database, group)
+        found = ask(cancel_group, database, group, reason)
+        if found.is_cancelled:
+            _print_done(found, "cancelled", as_json)
+            return
+    else:
+        found = ask(get_group, database, group)
     running = found.counts.get(JobState.ACTIVE, 0)
     if as_json:
         print_json({"is_done": False, **group_fields(found)})

@@ -107,6 +107,8 @@ class Retaining:
             jobs, groups = jobs + pruned.jobs, groups + pruned.groups
             if pruned.is_done:
                 break
+        while await self._end_empty_groups(PRUNE_BATCH) == PRUNE_BATCH:
+            pass
         while await self._prune_limits(PRUNE_BATCH):
             pass
         while not await self.store.prune_events(self._upkeep.event_seconds):
@@ -165,11 +167,15 @@ class Retaining:
                 return
             await self.store.prune_events(self._upkeep.event_seconds)
             self._pruned_at = seconds
+            await self._end_empty_groups(TEND_BATCH)
             await self._prune_limits(TEND_BATCH)
             await self.store.prune_pages(self._upkeep.max_page_bytes, PAGES_AT_ONCE)
         except ArchiveFailed as error:
             self._pruned_at = seconds
             logger.error("old jobs are kept, because they cannot be archived: %s", error)
+
+    async def _end_empty_groups(self, limit: int) -> int:
+        return await self.store.end_empty_groups(EMPTY_GROUP_SECONDS, HELD_GROUP_SECONDS, limit)
 
     async def _prune_limits(self, limit: int) -> bool:
         """Forget some of the limit keys that nobody uses; whether there are more to look at."""

@@ -321,8 +321,9 @@ class JobAdmin(Protocol):
         ...
 
     async def cancel_jobs(self, ids: Sequence[str], reason: str) -> dict[str, Change]:
-        """Unclaimed and waiting ones become `cancelled`; active ones are told (`stop_as`). The root
-        of a running group takes its group with it."""
+        """Unclaimed and waiting ones become `cancelled`; active ones are told (`stop_as`). A root's
+        group is cancelled at once, also while the root runs. A second cancel of a running job keeps
+        the first reason."""
         ...
 
     async def pause_jobs(self, ids: Sequence[str]) -> dict[str, Change]:
@@ -385,7 +386,8 @@ class JobAdmin(Protocol):
 class GroupStore(Protocol):
     async def create_group(self, row: GroupRow) -> Group:
         """A group; one with this id that is there is returned as it is. With `root`, that (live)
-        job's: a root has one group. Raises JobNotFound if the root is not live."""
+        job's: a root has one group, which is cancelled from its start if the root was told to end.
+        Raises JobNotFound if the root is not live."""
         ...
 
     async def keep_group_keys(

@@ -370,6 +370,9 @@ class BullmqStore(Refusing):
     ) -> list[Group]:
         return []
 
+    async def end_empty_groups(self, seconds: float, held_seconds: float, limit: int = 1000) -> int:
+        return 0
+
     async def prune_events(self, seconds: float, limit: int = 1000) -> bool:
         return True
 

@@ -8,7 +8,8 @@ from msgspec.structs import asdict
 
 from windrow.errors import GroupNotFound, JobNotFound
 from windrow.queue.ids import is_id
-from windrow.queue.postgres.rows import as_json, sql, to_group
+from windrow.queue.job import JobState
+from windrow.queue.postgres.rows import Row, as_json, sql, to_group
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
 from windrow.queue.records import Group, GroupFilter, GroupRow
@@ -17,10 +18,9 @@ from windrow.queue.records import Group, GroupFilter, GroupRow
 class Grouping(Verbs):
     async def create_group(self, row: GroupRow) -> Group:
         async def do(work: Work) -> str:
-            if row.root is not None:
-                former = await _lock_root(work, row.root)
-                if former is not None:
-                    return former
+            root = None if row.root is None else await _lock_root(work, row.root)
+            if root is not None and root["root_of"] is not None:
+                return str(root["root_of"])
             await work.run(
                 "create_group",
                 id=row.id,
@@ -31,8 +31,10 @@ class Grouping(Verbs):
                 max_jobs=row.max_jobs,
                 finish_job=None if row.then is None else as_json(row.then),
             )
-            if row.root is not None:
+            if root is not None:
                 await work.run("set_root", id=row.root, group_id=row.id)
+                if root["stop_as"] == JobState.CANCELLED:
+                    work.cancel_group(row.id, root["error"] or "its root job was cancelled")
             return row.id
 
         group_id = await self._transact(do)
@@ -89,6 +91,17 @@ class Grouping(Verbs):
         await self._transact(do)
         return await self._must_get(group_id)
 
+    async def end_empty_groups(self, seconds: float, held_seconds: float, limit: int = 1000) -> int:
+        async def do(work: Work) -> int:
+            found = await work.run(
+                "find_empty_groups", seconds=seconds, held_seconds=held_seconds, limit=limit
+            )
+            for row in found:
+                work.group(str(row["id"])).is_closed = True
+            return len(found)
+
+        return await self._transact(do)
+
     async def pause_group(self, group_id: str) -> Group:
         await self._must_get(group_id)
         await self._run("pause_group", id=group_id)
@@ -118,10 +131,9 @@ class Grouping(Verbs):
         return found
 
 
-async def _lock_root(work: Work, job_id: str) -> str | None:
-    """Lock a root; the group it has already, if any. Raises JobNotFound if it is not live."""
+async def _lock_root(work: Work, job_id: str) -> Row:
+    """Lock a root. Raises JobNotFound if it is not live."""
     found = await work.run("lock_jobs", ids=[job_id] if is_id(job_id) else [])
     if not found:
         raise JobNotFound(job_id)
-    root_of = found[0]["root_of"]
-    return None if root_of is None else str(root_of)
+    return found[0]

@@ -197,6 +197,7 @@ def to_group(row: Row) -> Group:
         ended_at=row["ended_at"],
         members=row["members"],
         max_jobs=row["max_jobs"],
+        is_cancelled=row["is_cancelled"],
     )
 
 

@@ -7,19 +7,16 @@ from collections.abc import Sequence
 from windrow.errors import GroupNotFound, JobNotFound
 from windrow.queue.records import Group, GroupFilter, GroupRow
 from windrow.queue.sqlite.keys import key_values, pack_keys, unpack_id
-from windrow.queue.sqlite.rows import GroupRecord, read_group, to_json, to_state
+from windrow.queue.sqlite.rows import GroupRecord, LiveJob, read_group, to_json, to_state
 from windrow.queue.sqlite.settling import cancel_members, end_if_done, settle
 from windrow.queue.sqlite.work import Work, statement
 
 
 def create_group(work: Work, row: GroupRow) -> Group:
     """A new group, or the one its root has already."""
-    if row.root is not None:
-        roots = work.live_jobs("find_live", {"ids": to_json([row.root])})
-        if not roots:
-            raise JobNotFound(row.root)
-        if roots[0].root_of is not None:
-            return _read(work, roots[0].root_of)
+    root = None if row.root is None else _find_root(work, row.root)
+    if root is not None and root.root_of is not None:
+        return _read(work, root.root_of)
     is_new = work.run(
         "create_group",
         {
@@ -33,8 +30,11 @@ def create_group(work: Work, row: GroupRow) -> Group:
             "now": work.now,
         },
     )
-    if is_new and row.root is not None:
-        work.run("set_root", {"id": row.root, "group_id": row.id})
+    if is_new and root is not None:
+        work.run("set_root", {"id": root.id, "group_id": row.id})
+        if root.stop_as == "cancelled":
+            cancel_members(work, row.id, root.error or "its root job was cancelled")
+            settle(work)
     return _read(work, row.id)
 
 
@@ -74,6 +74,14 @@ def close_group(work: Work, group_id: str) -> Group:
     return _read(work, group_id)
 
 
+def end_empty_groups(work: Work, seconds: float, held_seconds: float, limit: int) -> int:
+    values = {"now": work.now, "seconds": seconds, "held_seconds": held_seconds, "limit": limit}
+    found = [group_id for (group_id,) in work.rows("find_empty_groups", values)]
+    for group_id in found:
+        close_group(work, group_id)
+    return len(found)
+
+
 def pause_group(work: Work, group_id: str) -> Group:
     work.run("pause_group", {"id": group_id})
     return _read(work, group_id)
@@ -90,6 +98,13 @@ def cancel_group(work: Work, group_id: str, reason: str) -> Group:
     cancel_members(work, group_id, reason)
     settle(work)
     return _read(work, group_id)
+
+
+def _find_root(work: Work, job_id: str) -> LiveJob:
+    """Raises JobNotFound if it is not live."""
+    for root in work.live_jobs("find_live", {"ids": to_json([job_id])}):
+        return root
+    raise JobNotFound(job_id)
 
 
 def _find(work: Work, group_id: str) -> GroupRecord:

@@ -472,6 +472,11 @@ class SqliteStore(FarRunVerbs):
     async def close_group(self, group_id: str) -> Group:
         return await self._write(lambda work: grouping.close_group(work, group_id))
 
+    async def end_empty_groups(self, seconds: float, held_seconds: float, limit: int = 1000) -> int:
+        return await self._write(
+            lambda work: grouping.end_empty_groups(work, seconds, held_seconds, limit)
+        )
+
     async def pause_group(self, group_id: str) -> Group:
         return await self._write(lambda work: grouping.pause_group(work, group_id))
 
