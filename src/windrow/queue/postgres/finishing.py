@@ -332,9 +332,13 @@ async def end_runs(work: Work, finishes: Sequence[Finish]) -> Ends:
 
 
 async def _lock_rows(work: Work, finishes: Mapping[str, Finish]) -> None:
-    """Lock the runs, and in one go with them what their follow-ups are going to replace."""
+    """Lock the runs, and in the same statement what their follow-ups replace. A transaction that
+    cannot be retried locks the roots of their groups too: it would wait for these when it has
+    locked the groups, which whoever ends a root locks after it."""
     then = [row for finish in finishes.values() for row in finish.then]
     ids = {*finishes, *await lock_ahead(work.executor, then, leaving=finishes)}
+    if work.is_patient:
+        ids.update(str(row["id"]) for row in await work.run("find_roots", ids=sorted(finishes)))
     if len(ids) > 1 or any(map(_has_blob, finishes.values())):
         await work.run("lock_jobs", ids=sorted(ids))
 

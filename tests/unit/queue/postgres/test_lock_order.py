@@ -16,7 +16,9 @@ import psycopg
 import pytest
 
 from tests.builders import add, boom, claim, completion, finish_of, make_group, row, wish
+from tests.conformance.test_documents import document, put
 from windrow.clock import Clock
+from windrow.queue.documents import Written
 from windrow.queue.job import JobState
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import JobRow
@@ -115,6 +117,34 @@ async def test_the_end_of_a_group_does_not_wait_for_who_has_its_root(
     assert deadlocks(url) == 0
 
 
+async def test_end_in_a_transaction_of_its_own_locks_the_root_before_the_group(
+    make_database: Callable[[], str],
+) -> None:
+    """It cannot be retried, so a deadlock with the end of the root would end in another run."""
+    url = make_database()
+    store = await PostgresStore.open(url, clock=Clock())
+    await store.migrate()
+    root = await add(store, "root")
+    [run] = await claim(store, 1)
+    group = await make_group(store, root=root)
+    await add(store, group=group.id)
+    [member] = await claim(store, 1)
+    tx = await store.begin()
+    await tx.note(group.id, "answers", ["404"])
+    async with await psycopg.AsyncConnection.connect(url) as other:
+        await other.execute("SELECT FROM windrow.job_live WHERE id = %s FOR UPDATE", [root])
+        ending = asyncio.create_task(store.finish_jobs([completion(member)], tx=tx))
+        await _until_blocked(url)
+        await other.execute("SELECT FROM windrow.job_group WHERE id = %s FOR UPDATE", [group.id])
+        await other.commit()
+    assert (await ending).lost == ()
+    await store.finish_jobs([completion(run)])
+    ended = await store.get_jobs([root])
+    assert ended[root].state is JobState.COMPLETED
+    await store.close()
+    assert deadlocks(url) == 0
+
+
 async def test_a_transaction_that_waited_and_was_ended_for_a_deadlock_is_done_again(
     make_database: Callable[[], str],
 ) -> None:
@@ -162,6 +192,28 @@ async def test_a_group_is_cancelled_beside_who_changes_its_members(
         await other.execute(lock, [waiting])
         await other.commit()
     await cancelling
+    await store.close()
+    assert deadlocks(url) == 0
+
+
+async def test_contents_are_locked_before_documents_by_the_index_too(
+    make_database: Callable[[], str],
+) -> None:
+    """As by a page that is scraped again while its text is written to the index."""
+    url = make_database()
+    store = await PostgresStore.open(url, clock=Clock())
+    await store.migrate()
+    row, content = document()
+    await put(store, (row, content))
+    async with await psycopg.AsyncConnection.connect(url) as other:
+        await other.execute("SELECT FROM windrow.content WHERE id = %s FOR UPDATE", [content.id])
+        switching = asyncio.create_task(store.switch_contents([Written(content.id, 1, "space")]))
+        await _until_blocked(url)
+        await other.execute("SELECT FROM windrow.document WHERE id = %s FOR UPDATE", [row.id])
+        await other.commit()
+    await switching
+    [found] = await store.get_documents([row.id])
+    assert found.is_searchable
     await store.close()
     assert deadlocks(url) == 0
 
