@@ -14,10 +14,11 @@ from windrow.services import web
 LOOPBACK = Guard(allow=["127.0.0.0/8"])
 
 
-async def work(queue: Queue, *, concurrency: int = 10) -> None:
+async def work(queue: Queue, *, concurrency: int = 10, **options: Any) -> None:
     """Run what there is to run."""
     async with web_handlers(queue, guard=LOOPBACK) as handlers:
-        await Worker(queue, handlers, concurrency=concurrency).run(until_idle=True)
+        worker = Worker(queue, handlers, concurrency=concurrency)
+        await worker.run(until_idle=True, **options)
 
 
 async def crawl(

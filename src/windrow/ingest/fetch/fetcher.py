@@ -10,7 +10,7 @@ Redirects are followed here, not by aiohttp, so that each is checked like the fi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -107,6 +107,7 @@ class Fetcher:
         etag: str | None = None,
         last_modified: str | None = None,
         method: Literal["GET", "HEAD"] = "GET",
+        before_redirect: Callable[[], Awaitable[None]] | None = None,
     ) -> Resource:
         """What is at a URL.
 
@@ -114,6 +115,8 @@ class Fetcher:
         each of the `credentials` to the origin it is bound to.
         Cookies that servers set live as long as this fetch, or in `jar` if one is given. With
         `etag` or `last_modified` of an earlier answer, the resource may be `is_unchanged`.
+        `before_redirect` is called before each request but the first; what it raises ends the
+        fetch.
         """
         agent = user_agent or (MOBILE_USER_AGENT if mobile else self._user_agent)
         own = {"Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING, "User-Agent": agent}
@@ -128,7 +131,7 @@ class Fetcher:
         cap = self.limits.max_bytes if max_bytes is None else max_bytes
         try:
             async with asyncio.timeout(seconds):
-                return await self._follow(chain, method, verify_tls, cap)
+                return await self._follow(chain, method, verify_tls, cap, before_redirect)
         except TimeoutError as error:
             raise FetchTimeout(chain.asked, f"not there after {seconds:g} s") from error
 
@@ -152,7 +155,14 @@ class Fetcher:
         except (aiohttp.ClientError, OSError) as error:
             raise failures.to_fetch_error(error, url) from error
 
-    async def _follow(self, chain: Chain, method: str, verify_tls: bool, cap: int) -> Resource:
+    async def _follow(
+        self,
+        chain: Chain,
+        method: str,
+        verify_tls: bool,
+        cap: int,
+        before_redirect: Callable[[], Awaitable[None]] | None,
+    ) -> Resource:
         """Request after request, until one answers with something else than a redirect."""
         while True:
             response = await self._request(chain, method, verify_tls)
@@ -168,6 +178,8 @@ class Fetcher:
                 raise failures.to_fetch_error(error, chain.asked) from error
             finally:
                 response.release()  # closes the connection if there is still something in it
+            if before_redirect is not None:
+                await before_redirect()
 
     async def _request(self, chain: Chain, method: str, verify_tls: bool) -> aiohttp.ClientResponse:
         """Send one request; the answer's head is there, its body is not."""

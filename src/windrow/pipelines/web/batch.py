@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from windrow.errors import GroupEnded
 from windrow.ingest.web.urls import place_of
+from windrow.pipelines.index.sessions import open_session
 from windrow.pipelines.web.context import Web
-from windrow.pipelines.web.limiting import limit_keys, set_crawl_limit
+from windrow.pipelines.web.limiting import filling_group, limit_keys, set_crawl_limit
 from windrow.pipelines.web.paying import open_run
 from windrow.pipelines.web.payloads import (
     FOUND_PRIORITY,
@@ -39,17 +39,17 @@ async def start_batch(web: Web, job: Job, payload: BatchPayload) -> Done:
         tenant=job.tenant,
         then=finish_job(payload, job.tenant),
     )
+    if payload.feed is not None or web.indexes(payload.scrape_options):
+        await open_session(web.queue, payload.crawl_id)
     hosts = {place_of(url).host for url in payload.urls}
     most = payload.max_concurrency or web.host_concurrency * len(hosts)
     await set_crawl_limit(web.queue, payload.crawl_id, None, most)
     jobs = batch_jobs(payload, job.tenant)
-    try:
+    async with filling_group(web.queue, payload.crawl_id):
         await announce(web, payload, job.tenant)
         for start in range(0, len(jobs), CHUNK):
             await web.queue.enqueue_many(jobs[start : start + CHUNK])
         await web.queue.close_group(payload.crawl_id)
-    except GroupEnded:
-        pass  # it was cancelled, or a run before this one had come to the end
     return Done(None)
 
 

@@ -12,9 +12,11 @@ from windrow.ingest.browser.browser import Browser
 from windrow.ingest.enrich.llm import Model
 from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
+from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.robots_cache import RobotsCache
 from windrow.ingest.web.scope import CrawlOptions, Scope
 from windrow.pipelines.web.credentials import Vault
+from windrow.queue.job import Job
 from windrow.queue.queue import Queue
 
 # Of so many crawls, and of each so many pages, a worker remembers what it has run.
@@ -24,6 +26,12 @@ KEPT_NOTES: Final = 10_000
 # Pages of one site at once, where nobody says how many: what browsers and other crawlers allow
 # themselves.
 HOST_CONCURRENCY: Final = 8
+# How soon the requests of a crawl that was cancelled are stopped.
+HEARTBEAT_SECONDS: Final = 1.0
+
+
+class StopAsked(Exception):
+    """Somebody has asked a job to stop while it runs."""
 
 
 class Web:
@@ -35,12 +43,14 @@ class Web:
         browser: Browser | None = None,
         model: Model | None = None,
         host_concurrency: int = HOST_CONCURRENCY,
+        index_pages: bool = False,
     ) -> None:
         self.queue = queue
         self.fetcher = fetcher
         self.browser = browser or Browser(fetcher.guard)
         self.model = model
         self.host_concurrency = host_concurrency
+        self._index_pages = index_pages and queue.store.capabilities.documents
         self._vault = vault
         self.robots = RobotsCache(fetcher)
         self._met: OrderedDict[str, set[int]] = OrderedDict()
@@ -67,6 +77,20 @@ class Web:
             keys.clear()
         keys.add(hash(key))
         return keys
+
+    async def is_asked_to_stop(self, job: Job) -> bool:
+        """Whether a job that runs was cancelled or paused. The worker stops it too, but learns of
+        it with the next renewal of its lease: a request could begin until then."""
+        return (await self.queue.get(job.id)).stop_as is not None
+
+    async def check_wanted(self, job: Job) -> None:
+        """Raises StopAsked."""
+        if await self.is_asked_to_stop(job):
+            raise StopAsked(job.id)
+
+    def indexes(self, options: ScrapeOptions) -> bool:
+        """Whether pages with these options become searchable here."""
+        return self._index_pages and options.is_indexed
 
     async def credentials_of(self, tenant: str | None) -> Credentials | None:
         """What a tenant's sites must be shown."""

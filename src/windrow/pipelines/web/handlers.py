@@ -15,13 +15,14 @@ from windrow.ingest.enrich.llm import Model
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
 from windrow.pipelines.web.batch import start_batch
-from windrow.pipelines.web.context import HOST_CONCURRENCY, Web
+from windrow.pipelines.web.context import HEARTBEAT_SECONDS, HOST_CONCURRENCY, Web
 from windrow.pipelines.web.credentials import Vault
 from windrow.pipelines.web.extracting import extract
 from windrow.pipelines.web.feeding import end_feed, noting_failure
 from windrow.pipelines.web.kickoff import start_crawl
 from windrow.pipelines.web.limiting import crawl_key
 from windrow.pipelines.web.mapping import map_site
+from windrow.pipelines.web.nuq_rows import make_row_handler
 from windrow.pipelines.web.page import scrape_page
 from windrow.pipelines.web.payloads import (
     BATCH,
@@ -40,7 +41,7 @@ from windrow.pipelines.web.payloads import (
 )
 from windrow.pipelines.web.telling import tell_failed_page, tell_failed_start, tell_rest
 from windrow.queue.job import Job
-from windrow.queue.outcome import Done
+from windrow.queue.outcome import Done, Snooze
 from windrow.queue.queue import Queue
 from windrow.worker.registry import Handler, handler
 
@@ -62,17 +63,22 @@ async def web_handlers(
     chromium: str = EXECUTABLE,
     model: Model | None = None,
     host_concurrency: int = HOST_CONCURRENCY,
+    index_pages: bool = False,
+    with_nuq_rows: bool = False,
 ) -> AsyncIterator[list[Handler]]:
     """The handlers of all kinds `web.*`, which share one pool of connections and one browser. What
     is handed in stays open. `host_concurrency` pages of a site are fetched at once where a crawl or
-    batch does not say how many; 0: any number."""
+    batch does not say how many; 0: any number. With `index_pages` every page becomes searchable
+    unless its options say otherwise; the handlers of the index must run somewhere, too.
+    `with_nuq_rows` adds the handler of rows that others insert into `nuq.queue_scrape`."""
     async with AsyncExitStack() as stack:
         if fetcher is None:
             fetcher = await stack.enter_async_context(Fetcher(guard=guard))
         if browser is None:
             browser = Browser(fetcher.guard, executable=chromium)
             stack.push_async_callback(browser.close)
-        yield make_handlers(Web(queue, fetcher, vault, browser, model, host_concurrency))
+        web = Web(queue, fetcher, vault, browser, model, host_concurrency, index_pages)
+        yield [*make_handlers(web), *([make_row_handler(web)] if with_nuq_rows else [])]
 
 
 def make_handlers(web: Web) -> list[Handler]:
@@ -81,11 +87,12 @@ def make_handlers(web: Web) -> list[Handler]:
     @handler(
         SCRAPE,
         queue=QUEUE,
+        heartbeat=HEARTBEAT_SECONDS,
         max_attempts=PAGE_ATTEMPTS,
         backoff=PAGE_BACKOFF,
         on_failure=tell_failed_page,
     )
-    async def scrape(job: Job, payload: PagePayload) -> Done:
+    async def scrape(job: Job, payload: PagePayload) -> Done | Snooze:
         # A page of a crawl that fails is one of many: the end of the crawl tells of these.
         feed = payload.feed if payload.crawl_id is None else None
         async with noting_failure(queue.store, job.tenant, feed):
@@ -94,18 +101,20 @@ def make_handlers(web: Web) -> list[Handler]:
     @handler(
         CRAWL,
         queue=QUEUE,
+        heartbeat=HEARTBEAT_SECONDS,
         max_attempts=PAGE_ATTEMPTS,
         max_crashes=KICKOFF_CRASHES,
         backoff=PAGE_BACKOFF,
         on_failure=tell_failed_start,
     )
-    async def crawl(job: Job, payload: CrawlPayload) -> Done:
+    async def crawl(job: Job, payload: CrawlPayload) -> Done | Snooze:
         async with noting_failure(queue.store, job.tenant, payload.feed):
             return await start_crawl(web, job, payload)
 
     @handler(
         BATCH,
         queue=QUEUE,
+        heartbeat=HEARTBEAT_SECONDS,
         max_crashes=KICKOFF_CRASHES,
         backoff=PAGE_BACKOFF,
         on_failure=tell_failed_start,
@@ -113,11 +122,23 @@ def make_handlers(web: Web) -> list[Handler]:
     async def batch(job: Job, payload: BatchPayload) -> Done:
         return await start_batch(web, job, payload)
 
-    @handler(MAP, queue=QUEUE, max_attempts=PAGE_ATTEMPTS, backoff=PAGE_BACKOFF)
+    @handler(
+        MAP,
+        queue=QUEUE,
+        heartbeat=HEARTBEAT_SECONDS,
+        max_attempts=PAGE_ATTEMPTS,
+        backoff=PAGE_BACKOFF,
+    )
     async def map_(job: Job, payload: MapPayload) -> Done:
         return await map_site(web, job, payload)
 
-    @handler(EXTRACT, queue=QUEUE, max_attempts=PAGE_ATTEMPTS, backoff=PAGE_BACKOFF)
+    @handler(
+        EXTRACT,
+        queue=QUEUE,
+        heartbeat=HEARTBEAT_SECONDS,
+        max_attempts=PAGE_ATTEMPTS,
+        backoff=PAGE_BACKOFF,
+    )
     async def extract_(job: Job, payload: ExtractPayload) -> Done:
         return await extract(web, job, payload)
 

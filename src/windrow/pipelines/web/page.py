@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from windrow.errors import FetchError, InvalidOptions, ScrapeFailed
 from windrow.ingest.enrich.asking import enrich
 from windrow.ingest.options import ScrapeOptions
-from windrow.ingest.web.scope import Scope, Verdict
+from windrow.ingest.web.scope import Scope
 from windrow.pipelines.web import keeping
 from windrow.pipelines.web.answers import note_answer
-from windrow.pipelines.web.context import Web, scope_of
-from windrow.pipelines.web.feeding import feed_page
-from windrow.pipelines.web.frontier import choose, page_jobs
+from windrow.pipelines.web.context import StopAsked, Web, scope_of
+from windrow.pipelines.web.feeding import feed_page, index_page
+from windrow.pipelines.web.frontier import admits, choose, page_jobs
 from windrow.pipelines.web.keeping import Kept, is_asked_for
 from windrow.pipelines.web.paying import pay
 from windrow.pipelines.web.payloads import RACED, PagePayload
@@ -26,14 +28,17 @@ from windrow.pipelines.web.scraping import (
 from windrow.pipelines.web.skipping import note_blocked
 from windrow.pipelines.web.telling import tell_of
 from windrow.queue.job import Job, NewJob
-from windrow.queue.outcome import Done
+from windrow.queue.outcome import Done, Snooze
 
 OUT_OF_SCOPE: str = "SCRAPE_REDIRECT_OUT_OF_SCOPE"
 ROBOTS: str = "SCRAPE_BLOCKED_BY_ROBOTS"
 
 
-async def scrape_page(web: Web, job: Job, payload: PagePayload) -> Done:
-    scraped = await _scrape(web, job, payload)
+async def scrape_page(web: Web, job: Job, payload: PagePayload) -> Done | Snooze:
+    try:
+        scraped = await _scrape(web, job, payload)
+    except StopAsked:
+        return Snooze(0)  # a job that was asked to stop is not run again
     wire = scraped.document.to_wire()
     then: list[NewJob] = []
     if payload.crawler_options is not None and payload.crawl_id is not None:
@@ -41,6 +46,8 @@ async def scrape_page(web: Web, job: Job, payload: PagePayload) -> Done:
         then = await _find_pages(web, job, payload, scraped)
     if payload.feed is not None:
         then += await feed_page(web.queue, job, payload, payload.feed, scraped)
+    elif web.indexes(payload.scrape_options):
+        then += await index_page(web, job, payload, scraped)
     await pay(web, job, payload.budget)
     await note_answer(job, payload, scraped)
     return Done(wire, then=[*then, *tell_of(job, payload)])
@@ -73,7 +80,10 @@ async def _fetch(
     web: Web, job: Job, url: str, options: ScrapeOptions, kept: Kept | None
 ) -> Scraped:
     """The page as it is now; of one that was kept it is asked first whether it is still the same.
-    Where another address answers than did then, that says nothing."""
+    Where another address answers than did then, that says nothing. Raises StopAsked."""
+    if job.group is not None:  # else only its answer is waited for, and nobody cancels it so soon
+        await web.check_wanted(job)
+    before_redirect = partial(web.check_wanted, job)
     credentials = await web.credentials_of(job.tenant)
     if kept is not None and (kept.etag or kept.last_modified):
         resource = await fetch_page(
@@ -83,12 +93,20 @@ async def _fetch(
             credentials=credentials,
             etag=kept.etag,
             last_modified=kept.last_modified,
+            before_redirect=before_redirect,
         )
         if not resource.is_unchanged:
             return await make_document(resource, options, job_id=job.id)
         if resource.final_url == kept.scraped.resource.final_url:
             return await keeping.still_good(web.queue.store, kept, resource)
-    return await scrape(web, url, options, job_id=job.id, credentials=credentials)
+    return await scrape(
+        web,
+        url,
+        options,
+        job_id=job.id,
+        credentials=credentials,
+        before_redirect=before_redirect,
+    )
 
 
 async def _follow_redirect(
@@ -100,12 +118,13 @@ async def _follow_redirect(
     asked, final = payload.url, scope.address(scraped.resource.final_url)
     if final is None or not scraped.resource.redirects or final == asked:
         return payload
-    if asked == payload.origin_url and scope.admits(final, 0, asked) is not Verdict.ADMITTED:
+    if asked == payload.origin_url and not await admits(scope, final, 0, asked):
         payload = msgspec.structs.replace(payload, origin_url=final)
         scope = _scope(payload)
-    elif scope.admits(final, payload.depth, asked) is not Verdict.ADMITTED:
+    elif not await admits(scope, final, payload.depth, asked):
         raise _failed(OUT_OF_SCOPE, asked, f"redirects to {final}, which is not of this crawl")
     _, blocked = await web.split_by_robots(scope, [final], job.tenant)
+    await note_blocked(web, job, payload.crawl_id, blocked)
     if blocked:
         raise _failed(ROBOTS, asked, f"redirects to {final}, which robots.txt forbids")
     key = scope.key(final)
@@ -124,7 +143,7 @@ async def _find_pages(web: Web, job: Job, payload: PagePayload, scraped: Scraped
     page = scope.address(scraped.resource.final_url) or payload.url
     depth = payload.depth + 1
     met = web.met(payload.crawl_id or "", scope.key(payload.url))
-    chosen = choose(scope, scraped.links, depth=depth, found_on=page, met=met)
+    chosen = await choose(scope, scraped.links, depth=depth, found_on=page, met=met)
     chosen.pop(scope.key(page), None)
     urls, blocked = await web.split_by_robots(scope, chosen.values(), job.tenant)
     await note_blocked(web, job, payload.crawl_id, blocked)

@@ -186,14 +186,18 @@ class Work:
             )
 
     async def cancel_jobs(self, ids: Iterable[str], reason: str) -> dict[str, Row]:
-        """End those that do not run, ask the others to stop; the ended ones by id."""
+        """End those that do not run, ask the others to stop; the ended ones by id. The groups of
+        their roots are cancelled in the same transaction, whether the root runs or not."""
         error = JobError(None, "cancel", reason)
         endings = [Ending(i, JobState.CANCELLED, error=short_error(error)) for i in ids]
         ended = await self.end_jobs(endings, NOT_RUNNING)
         await self.add_errors([(job_id, error) for job_id in ended])
         running = [e.id for e in endings if e.id not in ended]
         if running:
-            await self.run("tell_jobs", ids=running, stop_as="cancelled", reason=reason)
+            told = await self.run("tell_jobs", ids=running, stop_as="cancelled", reason=reason)
+            for row in told:
+                if row["root_of"] is not None:
+                    self.cancel_group(str(row["root_of"]), reason)
         return ended
 
     async def settle(self) -> None:

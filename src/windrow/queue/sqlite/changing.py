@@ -21,9 +21,6 @@ def cancel_jobs(work: Work, ids: Sequence[str], reason: str) -> Changes:
     """Jobs end, or are asked to; the groups of roots go with them."""
     live = _find_live(work, ids)
     cancel_live(work, live, reason)
-    for job in live:
-        if job.root_of is not None:
-            work.orphaned[job.root_of] = reason
     changes = {
         job.id: _change(job, "active" if job.state == "active" else "cancelled") for job in live
     }
