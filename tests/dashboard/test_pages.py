@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 
 from tests.api.server import Server
 from tests.dashboard.conftest import ADMIN, BROKEN, READER, TENANT, Shown
-from windrow import Queue
+from windrow import NewJob, Queue
 from windrow.queue.calls import CallRow
 from windrow.queue.documents import DocumentRow, SourceRow
 from windrow.queue.ids import new_id
+from windrow.queue.job import JobState
+from windrow.queue.records import Group
 from windrow.web import knowledge
 from windrow.web.markdown import render_markdown
 from windrow.web.pages import ENVIRONMENT
+from windrow.web.runs import progress_of
 from windrow.web.site import ROUTES
 
 PAGES = sorted(
@@ -308,7 +314,7 @@ def test_findings_read_as_sentences_and_link_what_they_name() -> None:
 
 def test_a_job_tells_its_runs_beside_what_is_used_up(admin: httpx.Client, shown: Shown) -> None:
     page = admin.get(f"/ui/jobs/{shown.failed[0]}").text
-    assert "<dt>runs</dt><dd>1; 1 of 1 failures and 0 of " in page
+    assert "<dt>runs</dt><dd>1; 1 failed and 0 crashed</dd>" in page
 
 
 def test_a_paused_group_is_promised_no_end(server: Server, admin: httpx.Client) -> None:
@@ -330,6 +336,52 @@ def test_a_paused_group_is_promised_no_end(server: Server, admin: httpx.Client) 
     assert paused is not None
     assert (running[1] != "–", paused[1]) == (True, "–")
     assert "The run is paused" in said
+
+
+def test_a_group_that_stands_still_has_no_estimate_and_says_since_when() -> None:
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    counts = {JobState.COMPLETED: 400, JobState.READY: 2}
+    group = Group("g", "active", False, False, 2, counts, None, None, began, None)
+
+    moving = progress_of(group, began + timedelta(seconds=39), began + timedelta(seconds=40))
+    assert (moving["left"], moving["silent"]) == (0.2, None)
+    still = progress_of(group, began + timedelta(seconds=40), began + timedelta(seconds=640))
+    assert (still["left"], still["silent"]) == (None, 600.0)
+
+    counts[JobState.COMPLETED] = 4  # one every 160 s: 600 s without an end are not unusual
+    slow = progress_of(group, began + timedelta(seconds=40), began + timedelta(seconds=640))
+    assert (slow["left"], slow["silent"]) == (320.0, None)
+
+
+def test_the_last_end_of_a_group_may_be_that_of_an_old_job(
+    server: Server, admin: httpx.Client
+) -> None:
+    """One of low priority, or that was retried."""
+
+    async def fill() -> str:
+        async with Queue.open(server.database) as queue:
+            group = await queue.create_group(hold=True)
+            await queue.enqueue_many(
+                [NewJob("bale", queue="barn", group=group.id) for _ in range(61)]
+            )
+            lease = await queue.claim(["barn"], limit=60)
+            for job in lease.jobs:
+                await lease.complete(job)
+            return group.id
+
+    id = asyncio.run(fill())
+    database = sqlite3.connect(server.database.removeprefix("sqlite:///"), timeout=30)
+    with contextlib.closing(database), database:
+        database.execute(
+            "UPDATE windrow_job_finished SET finished_at = finished_at - 3600000000 "
+            "WHERE group_id = ?1 AND id > (SELECT min(id) FROM windrow_job_finished "
+            "WHERE group_id = ?1)",
+            [id],
+        )
+        database.execute(
+            "UPDATE windrow_job_group SET created_at = created_at - 3600000000 WHERE id = ?", [id]
+        )
+    assert "ended for<b>" not in admin.get(f"/ui/runs/{id}").text
 
 
 def test_the_queue_that_stages_share_is_drawn_as_none_of_them(admin: httpx.Client) -> None:

@@ -80,7 +80,8 @@ def scrape(
         for job in jobs:
             if job.result is not None:
                 print(_readable(job))
-    failed = [(job.payload["url"], job.error or str(job.state)) for job in jobs if not job.result]
+    _tell_warnings(jobs)
+    failed = [(job.payload["url"], errors[job.id]) for job in jobs if job.id in errors]
     _tell_failed(failed)
     raise typer.Exit(FAILED if failed else 0)
 
@@ -302,6 +303,7 @@ def _see_through(
     as_json: bool,
 ) -> None:
     from windrow.cli.web_progress import ProgressLine
+    from windrow.services.web import robots_warning
     from windrow.services.web_runs import run_crawl
 
     with ProgressLine(is_shown=not quiet and sys.stderr.isatty()) as progress:
@@ -319,6 +321,8 @@ def _see_through(
         print_json(_run_fields(done))
     else:
         _print_run(done, out)
+    if warning := robots_warning(done.crawl, done.errors.robots_blocked):
+        print(f"warning: {plain(warning)}", file=sys.stderr)
     _tell_failed([(error.url, error.error) for error in done.errors.errors])
     if done.is_interrupted:
         print(f"Left as it is. Go on: windrow {command} --resume {done.crawl.id}", file=sys.stderr)
@@ -376,6 +380,12 @@ def _readable(job: Job) -> str:
 
         return msgspec.json.format(msgspec.json.encode(job.result), indent=2).decode()
     return plain(text.replace("\t", "    "))
+
+
+def _tell_warnings(jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        if job.result is not None and (warning := job.result.get("warning")):
+            print(f"warning: {plain(job.payload['url'])}: {plain(warning)}", file=sys.stderr)
 
 
 def _tell_failed(failed: Sequence[tuple[str, str]]) -> None:

@@ -20,6 +20,7 @@ from windrow.services.web.crawls import (
     get_crawl,
     get_errors,
     retry_failed,
+    robots_warning,
 )
 from windrow.services.web.starting import fetch_again
 from windrow.web.pages import Look
@@ -28,6 +29,7 @@ from windrow.web.tree import grow
 PAGE: Final = 50
 TREE_PAGES: Final = 500  # the newest that ended, of which the tree by path is made
 MOST_BAD: Final = 1000  # pages with an error for an answer that are counted
+SILENT_SECONDS: Final = 30.0  # without an end, after which a group is said to stand still
 
 
 async def show_list(look: Look) -> Response:
@@ -42,19 +44,22 @@ async def show_one(look: Look) -> Response:
     id = look.request.path_params["id"]
     crawl, errors = await _crawl(look, id)
     group = await _group(look, id, crawl)
-    ended: list[Job] = []
+    finished = [JobState.COMPLETED, JobState.FAILED]
     pages: list[Job] = []
     bad: list[BadAnswer] = []
     if crawl:
         bad = await list_bad_answers(look.queue, id, limit=MOST_BAD + 1)
         # Without their documents, which `list` leaves out: a page may be long, and there are many.
-        ended = await _pages(look, id, [JobState.COMPLETED, JobState.FAILED], TREE_PAGES)
+        ended = await _pages(look, id, finished, TREE_PAGES)
         pages = await _pages(look, id, [JobState.COMPLETED], PAGE, after=look.query.get("after"))
+    else:
+        ended = await look.jobs.list(group=id, state=finished, limit=TREE_PAGES)
     return look.render(
         "run.html",
         group=group,
         crawl=crawl,
         errors=errors,
+        warning=robots_warning(crawl, errors.robots_blocked) if crawl and errors else None,
         bad=bad[:MOST_BAD],
         has_more_bad=len(bad) > MOST_BAD,
         can_fetch_again=bool(group.ended_at) and any(one.may_pass for one in bad),
@@ -67,7 +72,7 @@ async def show_one(look: Look) -> Response:
         is_whole=len(ended) < TREE_PAGES,
         tree_pages=TREE_PAGES,
         members=await look.jobs.list(group=id, limit=PAGE) if not crawl else [],
-        progress=_progress(group),
+        progress=progress_of(group, _last_end(ended), datetime.now(UTC)),
     )
 
 
@@ -145,18 +150,29 @@ async def _crawl(look: Look, id: str) -> tuple[Crawl | None, CrawlErrors | None]
     return crawl, await get_errors(look.queue, id, limit=100, tenant=tenant)
 
 
-def _progress(group: Group) -> dict[str, Any]:
-    """Per cent, jobs per second so far, and when it would be done if it goes on like this."""
+def _last_end(jobs: Sequence[Job]) -> datetime | None:
+    return max((job.finished_at for job in jobs if job.finished_at), default=None)
+
+
+def progress_of(group: Group, last_end: datetime | None, now: datetime) -> dict[str, Any]:
+    """Per cent, jobs per second so far, and an estimate of the time left.
+
+    There is no estimate for a group in which nothing has ended for `SILENT_SECONDS` and for ten
+    times the average time between two ends. `silent` is that time in seconds, else None."""
     done = sum(group.counts.get(state, 0) for state in (JobState.COMPLETED, JobState.FAILED))
     total = done + group.pending
-    seconds = ((group.ended_at or datetime.now(UTC)) - group.created_at).total_seconds()
+    seconds = ((group.ended_at or now) - group.created_at).total_seconds()
     rate = done / seconds if seconds > 0 else 0.0
+    silent = (now - (last_end or group.created_at)).total_seconds()
+    is_silent = silent >= max(SILENT_SECONDS, 10 / rate if rate else 0.0)
+    is_live = group.ended_at is None and not group.is_paused
     return {
         "done": done,
         "total": total,
         "percent": round(100 * done / total) if total else 100,
         "rate": rate,
-        "left": group.pending / rate if rate and group.ended_at is None else None,
+        "left": group.pending / rate if rate and is_live and not is_silent else None,
+        "silent": silent if is_live and is_silent else None,
     }
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from windrow.errors import FetchError
 from windrow.ingest.document import Resource
 from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
-from windrow.ingest.web.llms_txt import is_llms_txt, llms_txt_urls, read_llms_txt
+from windrow.ingest.web.llms_txt import is_llms_txt, read_llms_txt
 from windrow.ingest.web.sitemap import SitemapEntry, read_sitemap
 from windrow.ingest.web.urls import origin_of, page_key, place_of
 
@@ -20,6 +20,9 @@ logger = logging.getLogger(__name__)
 
 MAX_SITEMAPS: Final = 1000  # an index that leads to itself in ever new ways has an end
 TIMEOUT_SECONDS: Final = 60.0
+
+# Whether a sitemap may be requested, and by which other one it is named.
+MayRead = Callable[[str, str], Awaitable[bool]]
 
 
 def sitemap_urls(start: str, listed: Iterable[str] = ()) -> list[str]:
@@ -45,36 +48,39 @@ async def read_sitemaps(
     urls: Iterable[str],
     credentials: Credentials | None = None,
     shown: ShownHeaders | None = None,
+    may_read: MayRead | None = None,
 ) -> AsyncGenerator[list[str], None]:
-    """The pages of these sitemaps and of those they lead to, one file at a time."""
+    """The pages of these sitemaps and of those they lead to: one list for each file that is asked
+    for, also if it names none, so that the caller can stop before the next request. `may_read`
+    is asked of each sitemap that another one names."""
     waiting = deque(urls)
     known = {page_key(url, similar=False) for url in waiting}
     while waiting:
         url = waiting.popleft()
         answer = await _ask(fetcher, url, credentials, None if shown is None else shown.to(url))
-        if answer is None or answer.status != 200:
-            continue
-        entries = await asyncio.to_thread(_entries, answer)
+        entries = []
+        if answer is not None and answer.status == 200:
+            entries = await asyncio.to_thread(_entries, answer)
         for entry in entries:
             key = page_key(entry.url, similar=False)
             if entry.is_sitemap and key not in known and len(known) < MAX_SITEMAPS:
                 known.add(key)
-                waiting.append(entry.url)
-        if pages := [entry.url for entry in entries if not entry.is_sitemap]:
-            yield pages
+                if may_read is None or await may_read(entry.url, url):
+                    waiting.append(entry.url)
+        yield [entry.url for entry in entries if not entry.is_sitemap]
 
 
-async def read_llms_txts(
-    fetcher: Fetcher, start: str, credentials: Credentials | None = None
-) -> AsyncGenerator[list[str], None]:
-    """The llms.txt files there are, each with the pages that it names."""
-    for url in llms_txt_urls(start):
-        answer = await _ask(fetcher, url, credentials)
-        if answer is None or answer.status != 200:
-            continue
-        text = answer.body.decode("utf-8", errors="replace")
-        if is_llms_txt(answer.content_type, text):
-            yield [url, *read_llms_txt(text, answer.final_url)]
+async def fetch_llms_txt(
+    fetcher: Fetcher, url: str, credentials: Credentials | None = None
+) -> list[str]:
+    """The llms.txt at a URL and the pages that it names; nothing if there is no such file."""
+    answer = await _ask(fetcher, url, credentials)
+    if answer is None or answer.status != 200:
+        return []
+    text = answer.body.decode("utf-8", errors="replace")
+    if not is_llms_txt(answer.content_type, text):
+        return []
+    return [url, *read_llms_txt(text, answer.final_url)]
 
 
 async def _ask(
