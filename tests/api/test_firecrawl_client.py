@@ -20,6 +20,7 @@ from firecrawl.v2.utils.error_handler import BadRequestError, FirecrawlError, Re
 
 from tests.api.server import Server
 from tests.web.site import Site
+from windrow import Queue
 
 Call = Callable[..., Any]
 NOWHERE = "01999999-0000-7000-8000-000000000000"
@@ -57,6 +58,28 @@ def test_n8_a_page_is_scraped(call: Call, site: Site) -> None:
     assert document.links == [f"{site.url}/a"]
     assert document.metadata.title == "Meadow"
     assert document.metadata.status_code == 200
+
+
+def test_n13_a_scraped_page_is_found_unless_the_request_says_otherwise(
+    call: Call, site: Site, server: Server
+) -> None:
+    site.page("/", text="Quokkas browse the tussocks.")
+    body = {"url": f"{site.url}/kept-out", "index": False}
+    site.page("/kept-out", text="Quokkas that nobody may find.")
+    assert httpx.post(f"{server.url}/v2/scrape", json=body, timeout=60).status_code == 200
+
+    call("scrape", site.url)
+    asyncio.run(until_indexed(server))
+
+    found = {page.url for page in call("search", "quokkas browse tussocks", limit=100).web}
+    assert f"{site.url}/" in found
+    assert f"{site.url}/kept-out" not in found
+
+
+async def until_indexed(server: Server) -> None:
+    async with Queue.open(server.database) as queue:
+        for job in await queue.list(kind="index.write", limit=1000):
+            await queue.wait(job.id, timeout=60)
 
 
 def test_n8_a_missing_page_is_a_document_with_its_status(call: Call, site: Site) -> None:
@@ -104,6 +127,40 @@ def test_n8_a_crawl_that_is_cancelled_stays_readable(call: Call, site: Site) -> 
     assert job.status == "cancelled"
     assert job.data
     assert started.id not in [one.id for one in call("active_crawls").crawls]
+
+
+@pytest.mark.parametrize("kind", ["crawl", "batch/scrape"])
+def test_n8_nothing_is_fetched_after_a_cancel_was_answered(
+    store_url: str, tmp_path: Path, site: Site, kind: str
+) -> None:
+    answers = threading.Event()
+    paths = [f"/p{number}" for number in range(11)]
+    site.page("/", links=paths)
+    for path in paths:
+        site.page(path, until=answers)
+    site.robots("", until=answers)
+    wanted: dict[str, Any] = {"url": site.url}
+    if kind != "crawl":
+        wanted = {"urls": [f"{site.url}{path}" for path in paths], "maxConcurrency": 2}
+    with Server(tmp_path, WINDROW_DATABASE_URL=store_url) as server:
+        started = httpx.post(f"{server.url}/v2/{kind}", json=wanted, timeout=60).json()
+        address = f"{server.url}/v2/{kind}/{started['id']}"
+        wait_for(lambda: site.hits)
+        assert httpx.delete(address, timeout=60).json()["status"] == "cancelled"
+        assert httpx.get(address, timeout=60).json()["status"] == "cancelled"
+        before = set(site.hits)
+        answers.set()
+        wait_for(lambda: _has_nothing_to_do(server))
+        assert httpx.get(address, timeout=60).json()["status"] == "cancelled"
+
+    # Of a batch a page may have been claimed whose request was on its way.
+    assert len(before) <= 2
+    assert len(set(site.hits)) <= (1 if kind == "crawl" else 2)
+
+
+def _has_nothing_to_do(server: Server) -> bool:
+    found = httpx.get(f"{server.url}/v2/team/queue-status", timeout=60).json()
+    return bool(found["jobsInQueue"] == 0)
 
 
 def test_n8_all_documents_are_read_page_by_page(call: Call, site: Site, server: Server) -> None:
@@ -224,6 +281,9 @@ def test_n8_a_file_is_parsed(call: Call, server: Server, tmp_path: Path) -> None
     with pytest.raises(FirecrawlError) as refused:
         call("parse", b"%PDF-1.4 and nothing more", filename="broken.pdf")
     assert refused.value.status_code == 500
+    picture = {"file": ("a.png", b"\x89PNG\r\n\x1a\n and nothing more", "image/png")}
+    unsupported = httpx.post(f"{server.url}/v2/parse", files=picture, timeout=60)
+    assert (unsupported.status_code, unsupported.json()["code"]) == (400, "UNSUPPORTED_FILE_TYPE")
     for options, said in (
         ('{"mobile": true}', "mobile"),
         ('{"formats": ["screenshot"]}', "screenshot"),
@@ -238,10 +298,9 @@ def test_n8_a_file_is_parsed(call: Call, server: Server, tmp_path: Path) -> None
     assert httpx.post(f"{server.url}/v2/parse", json={}, timeout=60).status_code == 400
 
 
-def test_n8_a_search_without_an_index_says_so(call: Call, server: Server) -> None:
-    assert not call("search", "hay").web
-
-    answer = httpx.post(f"{server.url}/v2/search", json={"query": "hay"}, timeout=60).json()
+def test_n8_a_search_that_finds_nothing_says_where_it_looked(server: Server) -> None:
+    body = {"query": "hay", "includeDomains": ["nowhere.test"]}
+    answer = httpx.post(f"{server.url}/v2/search", json=body, timeout=60).json()
     assert answer["data"] == {"web": [], "news": [], "images": []}
     assert "index" in answer["warning"]
 
@@ -289,8 +348,10 @@ async def test_n8_a_crawl_is_watched_to_its_end(server: Server, site: Site) -> N
         messages = [json.loads(message) async for message in socket]
 
     assert messages[0]["type"] == "catchup"
-    assert messages[-1] == {"type": "done"}
-    documents = messages[0]["data"]["data"] + [one["data"] for one in messages[1:-1]]
+    assert messages[-1]["type"] == "done"
+    assert (messages[-1]["data"]["completed"], messages[-1]["data"]["data"]) == (12, [])
+    pushed = [one["data"] for one in messages if one["type"] == "document"]
+    documents = messages[0]["data"]["data"] + pushed
     urls = [one["metadata"]["sourceURL"] for one in documents]
     assert len(urls) == len(set(urls)) == 12
     assert socket.close_code == 1000
@@ -313,6 +374,73 @@ def test_n8_the_clients_own_watcher_sees_the_end(server: Server, site: Site) -> 
         f"{site.url}/a",
     }
     watcher.stop()
+
+
+@pytest.mark.parametrize("kind", ["crawl", "batch"])
+@pytest.mark.parametrize("milliseconds", [1010, 1300, 1600, 1900])
+def test_n8_the_clients_own_watcher_gets_the_last_documents(
+    server: Server, site: Site, kind: Any, milliseconds: int
+) -> None:
+    """It asks by GET when it hears nothing for its poll interval, and then leaves at the end."""
+    paths = ["/", "/a", "/b"]
+    site.page("/", links=paths)
+    for path in paths[1:]:
+        site.page(path, seconds=milliseconds / 1000)
+    client = Firecrawl(api_url=server.url)
+    urls = [f"{site.url}{path}" for path in paths]
+    if kind == "crawl":
+        started = client.start_crawl(site.url)
+    else:
+        started = client.start_batch_scrape(urls)
+    seen: list[str] = []
+    ended = threading.Event()
+    watcher = client.watcher(started.id, kind=kind, poll_interval=1)
+    watcher.add_event_listener(
+        "document", lambda event: seen.append(event["data"]["metadata"]["sourceURL"])
+    )
+    watcher.add_event_listener("done", lambda _: ended.set())
+    watcher.start()
+
+    assert ended.wait(60)
+    assert sorted(seen) == sorted(urls)
+    assert {one["metadata"]["sourceURL"] for one in watcher.data} == set(urls)
+    watcher.stop()
+
+
+async def test_last_snapshot_of_the_clients_own_watcher_counts_all_pages(
+    server: Server, site: Site
+) -> None:
+    site.page("/", links=["/a", "/b"])
+    site.page("/a", seconds=0.3)
+    site.page("/b", seconds=0.3)
+    client = AsyncFirecrawl(api_url=server.url)
+    started = await client.start_crawl(site.url)
+    *_, last = [one async for one in client.watcher(started.id, kind="crawl", timeout=60)]
+
+    assert (last.status, last.completed, last.total, len(last.data)) == ("completed", 3, 3, 3)
+
+
+def test_n8_a_crawl_that_robots_txt_forbids_says_so(call: Call, server: Server, site: Site) -> None:
+    site.robots("User-agent: *\nDisallow: /\n")
+    site.page("/")
+    job = call("crawl", url=site.url, poll_interval=1, timeout=60)
+
+    assert (job.status, job.data) == ("completed", [])
+    body = httpx.get(f"{server.url}/v2/crawl/{job.id}", timeout=60).json()
+    assert f"robots.txt forbids {site.url}/" in body["warning"]
+    assert site.hits["/"] == 0
+    page = httpx.get(f"{server.url}/ui/runs/{job.id}", timeout=60).text
+    assert f"robots.txt forbids {site.url}/" in page
+
+
+def test_n8_a_page_that_answers_with_an_error_names_it(call: Call, site: Site) -> None:
+    site.page("/broken", status=500)
+    document = call("scrape", f"{site.url}/broken")
+
+    assert (document.metadata.status_code, document.metadata.error) == (
+        500,
+        "Internal Server Error",
+    )
 
 
 def test_a_server_that_works_is_healthy_and_counts(server: Server, site: Site) -> None:

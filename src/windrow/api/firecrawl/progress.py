@@ -17,7 +17,14 @@ from windrow.api.callers import Caller
 from windrow.api.errors import ApiError
 from windrow.errors import IllegalTransition, JobNotFound
 from windrow.queue.job import Job
-from windrow.services.web import Crawl, cancel_crawl, get_crawl, get_errors, read_crawl
+from windrow.services.web import (
+    Crawl,
+    cancel_crawl,
+    get_crawl,
+    get_errors,
+    read_crawl,
+    warning_of,
+)
 
 PAGE: Final = 100
 MOST: Final = 1_000
@@ -68,6 +75,8 @@ async def answer_status(
         return answer({"success": False, **describe(crawl), "error": crawl.error, "data": []})
     pages = _that_fit(found)
     body = {"success": True, **describe(crawl), "data": pages}
+    if (warning := await warning_of(caller.queue, crawl)) is not None:
+        body["warning"] = warning
     if crawl.status == "scraping" or crawl.completed > skip + len(pages):
         query = {"skip": skip + len(pages)} | ({"limit": limit} if limit else {})
         body["next"] = f"{verb.url(request, crawl_id)}?{urlencode(query)}"

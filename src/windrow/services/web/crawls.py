@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from windrow.errors import GroupNotFound, IllegalTransition
+from windrow.pipelines.web.answers import list_bad_answers
 from windrow.pipelines.web.context import HOST_CONCURRENCY
 from windrow.pipelines.web.failures import why_failed
 from windrow.pipelines.web.limiting import set_crawl_limit
@@ -18,6 +19,7 @@ from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group
 from windrow.services.web.finding import check_found, find_root
+from windrow.services.web.pages import describe_answer
 
 CrawlStatus = Literal["scraping", "completed", "failed", "cancelled"]
 
@@ -125,6 +127,49 @@ async def get_errors(
     )
 
 
+async def count_raced(queue: Queue, crawl_id: str) -> int:
+    """Failed pages that turned out to be other pages of their crawl: no failures to anybody."""
+    count, after = 0, None
+    while page := await queue.list(
+        group=crawl_id, kind=SCRAPE, state=JobState.FAILED, error=RACED, after=after, limit=PAGE
+    ):
+        count += len(page)
+        after = page[-1].id
+    return count
+
+
+async def list_error_answers(queue: Queue, crawl: Crawl) -> list[PageError]:
+    """The pages whose servers answered with an error (404, 500). They are completed, and documents
+    to programs; a person who waits for pages did not get one."""
+    bad = await list_bad_answers(queue, crawl.id, limit=crawl.completed + 1)
+    return [
+        PageError(id=one.job, url=one.url, code=None, error=describe_answer(one.status), at=None)
+        for one in bad
+    ]
+
+
+async def warning_of(queue: Queue, crawl: Crawl) -> str | None:
+    """What is to be said of a crawl that has ended."""
+    if crawl.kind != CRAWL or crawl.status == "scraping":
+        return None
+    return robots_warning(crawl, await list_blocked(queue, crawl.id, limit=1))
+
+
+def robots_warning(crawl: Crawl, blocked: Sequence[str]) -> str | None:
+    """That robots.txt kept pages from a crawl that has ended."""
+    if not blocked or crawl.status == "scraping":
+        return None
+    if not crawl.completed:
+        return (
+            f"Nothing was crawled, because robots.txt forbids {blocked[0]}. A single page can be "
+            "scraped all the same."
+        )
+    return (
+        "One or more pages were not crawled, because robots.txt forbids them. The errors of the "
+        "crawl list them; a single page can be scraped all the same."
+    )
+
+
 async def cancel_crawl(
     queue: Queue, crawl_id: str, *, reason: str = "cancelled", tenant: str | None = None
 ) -> Crawl:
@@ -205,8 +250,8 @@ def source_of(root: Job) -> str | None:
 def _status(root: Job, group: Group | None) -> CrawlStatus:
     if root.state is JobState.FAILED:
         return "failed"
-    if root.state is JobState.CANCELLED or (group is not None and group.state == "cancelled"):
-        return "cancelled"
+    if JobState.CANCELLED in (root.state, root.stop_as) or (group and group.is_cancelled):
+        return "cancelled"  # also while what is in flight ends
     # A page that is tried again after the end does not begin the crawl anew.
     is_over = root.state is JobState.COMPLETED and (group is None or not group.pending)
     return "completed" if is_over else "scraping"
