@@ -19,7 +19,7 @@ from tests.builders import UNKNOWN_ID
 from tests.cli.conftest import Read, Windrow
 from tests.web.conftest import own_kinds, site, site_server  # noqa: F401
 from tests.web.crawling import LOOPBACK, path_of
-from tests.web.site import Site
+from tests.web.site import Page, Site
 from windrow import Queue, Worker
 from windrow.cli import web as commands
 from windrow.cli.web_progress import ProgressLine, describe
@@ -55,12 +55,43 @@ def test_scrape_prints_pages_as_markdown_or_json(windrow: Windrow, read: Read, s
     assert f"{small.url}/c" in page["document"]["links"]
 
 
+@pytest.mark.parametrize("command", ["scrape", "crawl", "batch"])
+def test_pages_are_found_by_a_search_unless_told_otherwise(
+    windrow: Windrow, read: Read, small: Site, command: str
+) -> None:
+    small.page("/", title="Clover", text="A meadow of clover.")
+    assert windrow(command, f"{small.url}/", "--no-index", **ALLOWED).returncode == 0
+    assert read("search", "clover")["results"] == []
+
+    assert windrow(command, f"{small.url}/", **ALLOWED).returncode == 0
+    assert [one["uri"] for one in read("search", "clover")["results"]] == [f"{small.url}/"]
+    assert read("sources", "list")[0]["pending"] == 0
+
+
+def test_page_that_turns_out_to_be_another_one_is_not_counted_as_failed(
+    windrow: Windrow, read: Read, small: Site
+) -> None:
+    small.redirect("/b", "/a")
+    printed = windrow("crawl", f"{small.url}/", "--quiet", **ALLOWED)
+    assert "completed  3 pages, 0 failed" in printed.stdout
+    assert printed.stderr == ""
+
+
 def test_scrape_that_fails_says_why_and_exits_with_1(windrow: Windrow, small: Site) -> None:
     """Without the setting this machine is nobody's business."""
     printed = windrow("scrape", small.url)
     assert (printed.returncode, printed.stdout) == (1, "")
     assert printed.stderr.startswith(f"failed: {small.url}/: ")
     assert small.hits == {}
+
+
+def test_scrape_prints_the_warnings_of_pages_to_stderr(windrow: Windrow, small: Site) -> None:
+    body = f"<p>Wait</p><div id=app hidden><p>{'A text of the page. ' * 20}</p></div>"
+    small.put("/hidden", Page(body.encode()))
+    printed = windrow("scrape", f"{small.url}/hidden", **ALLOWED)
+    assert "A text of the page." in printed.stdout
+    assert printed.stderr.startswith(f"warning: {small.url}/hidden: ")
+    assert printed.returncode == 0
 
 
 REFUSED = [
@@ -98,6 +129,75 @@ def test_crawl_writes_a_file_for_each_page(windrow: Windrow, read: Read, small: 
     assert (again["id"], again["status"], again["completed"]) == (crawl_id, "completed", 4)
     assert {page["metadata"]["title"] for page in again["data"]} >= {"Page /a", "Page /c"}
     assert set(small.hits.values()) == {1}
+
+
+def test_error_answers_of_a_crawl_are_failed_and_not_written(
+    windrow: Windrow, read: Read, small: Site, tmp_path: Path
+) -> None:
+    small.page("/", links=["/a", "/gone", "/broken", "/loop"])
+    small.page("/a")
+    small.redirect("/loop", "/loop")
+    small.page("/broken", status=500, text="An error page of the server.")
+    out = tmp_path / "pages"
+    printed = windrow("crawl", small.url, "--out", str(out), **ALLOWED)
+
+    assert printed.returncode == 0
+    assert "2 pages, 3 failed" in printed.stdout
+    assert "2 written to" in printed.stdout
+    assert f"failed: {small.url}/gone: its server answered with status 404 (Not Found)" in (
+        printed.stderr
+    )
+    assert f"failed: {small.url}/broken: its server answered with status 500" in printed.stderr
+    assert sorted(path.stem for path in out.rglob("*.md")) == ["a", "index"]
+    assert len((out / "pages.jsonl").read_text().splitlines()) == 2
+
+    run = read("crawl", small.url, **ALLOWED)
+    assert (run["total"], run["completed"], run["failed"], len(run["data"])) == (5, 2, 3, 2)
+    assert {path_of(one["url"]) for one in run["errors"]} == {"/gone", "/broken", "/loop"}
+
+
+def test_crawl_that_has_only_error_pages_exits_with_1(windrow: Windrow, small: Site) -> None:
+    small.page("/", status=503, text="Come back later.")
+    printed = windrow("crawl", small.url, "--no-llms-txt", **ALLOWED)
+
+    assert printed.returncode == 1
+    assert "0 pages, 1 failed" in printed.stdout
+
+
+def test_crawl_that_robots_txt_forbids_warns_and_exits_with_1(
+    windrow: Windrow, small: Site
+) -> None:
+    small.robots("User-agent: *\nDisallow: /\n")
+    printed = windrow("crawl", small.url, **ALLOWED)
+
+    assert printed.returncode == 1
+    assert f"warning: Nothing was crawled, because robots.txt forbids {small.url}/" in (
+        printed.stderr
+    )
+    assert small.pages_hit() == set()
+
+
+def test_scrape_of_an_http_error_prints_no_page_and_exits_with_1(
+    windrow: Windrow, small: Site, tmp_path: Path
+) -> None:
+    small.page("/broken", status=500, text="An error page of the server.")
+    urls = (f"{small.url}/broken", f"{small.url}/b")
+    printed = windrow("scrape", *urls, **ALLOWED)
+
+    assert printed.returncode == 1
+    assert "# Page /b" in printed.stdout
+    assert "An error page" not in printed.stdout
+    assert printed.stderr.startswith(
+        f"failed: {small.url}/broken: its server answered with status 500 (Internal Server Error)"
+    )
+
+    [broken, _] = json.loads(windrow("scrape", *urls, "--json", **ALLOWED).stdout)
+    assert broken["error"] == "its server answered with status 500 (Internal Server Error)"
+    assert "An error page" in broken["document"]["markdown"]
+
+    out = tmp_path / "pages"
+    assert windrow("scrape", *urls, "--out", str(out), **ALLOWED).returncode == 1
+    assert [path.stem for path in out.rglob("*.md")] == ["b"]
 
 
 def test_options_of_a_crawl_reach_it(read: Read, small: Site) -> None:

@@ -63,6 +63,25 @@ async def test_payloads_carry_what_queries_for_crawls_ask_for(queue: Queue, site
         assert job.payload["url"].startswith(site.url)
 
 
+async def test_crawl_whose_start_redirects_to_what_robots_txt_forbids_has_a_warning(
+    queue: Queue, site: Site
+) -> None:
+    site.robots("User-agent: *\nDisallow: /private\n")
+    site.redirect("/", "/private/start")
+    site.page("/private/start")
+
+    crawl_id = await crawl(queue, site, llmsTxt=False, sitemap="skip")
+
+    found = await web.get_crawl(queue, crawl_id)
+    assert (found.status, found.completed, found.failed) == ("completed", 0, 1)
+    errors = await web.get_errors(queue, crawl_id)
+    assert [error.code for error in errors.errors] == ["SCRAPE_BLOCKED_BY_ROBOTS"]
+    assert errors.robots_blocked == [f"{site.url}/private/start"]
+    warning = await web.warning_of(queue, found)
+    assert warning is not None
+    assert f"robots.txt forbids {site.url}/private/start" in warning
+
+
 async def test_what_robots_txt_forbids_is_noted_and_goes_with_the_crawl(
     queue: Queue, site: Site
 ) -> None:
@@ -85,7 +104,7 @@ async def test_group_of_a_crawl_whose_beginning_is_given_up_ends_all_the_same(
     async def break_down(*_: Any) -> None:
         raise RuntimeError("the sitemap cannot be read")
 
-    monkeypatch.setattr(kickoff, "_add_pages", break_down)
+    monkeypatch.setattr(kickoff, "_add_named", break_down)
     crawl_id = new_id()
     payload = {"url": site.url, "crawl_id": crawl_id}
     await queue.enqueue("web.crawl", payload, queue="web", id=crawl_id, max_attempts=1)

@@ -69,16 +69,22 @@ def scrape(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Scrape pages: print them as markdown, or write them to a folder."""
+    """Scrape pages: print them as markdown, or write them to a folder.
+
+    A page that answers with an HTTP error is neither printed nor written, only
+    named on stderr, and the exit code is 1; --json shows what it answered.
+    """
     settings = load(database)
+    from windrow.services.web import error_of
     from windrow.services.web_runs import run_scrapes
 
     jobs = _run(run_scrapes(settings, urls, page, out=out, concurrency=concurrency))
+    errors = {job.id: error for job in jobs if (error := error_of(job)) is not None}
     if as_json:
-        print_json([_page_fields(job, with_document=out is None) for job in jobs])
+        print_json([_page_fields(job, errors.get(job.id), out is None) for job in jobs])
     elif out is None:
         for job in jobs:
-            if job.result is not None:
+            if job.id not in errors:
                 print(_readable(job))
     _tell_warnings(jobs)
     failed = [(job.payload["url"], errors[job.id]) for job in jobs if job.id in errors]
@@ -177,7 +183,14 @@ def crawl(
     if begin is None:
         begin = new_crawl(url or "", crawl_options, page)
     _see_through(
-        settings, begin, "crawl", out=out, concurrency=concurrency, quiet=quiet, as_json=as_json
+        settings,
+        begin,
+        "crawl",
+        page,
+        out=out,
+        concurrency=concurrency,
+        quiet=quiet,
+        as_json=as_json,
     )
 
 
@@ -215,7 +228,14 @@ def batch(
             ignore_invalid=ignore_invalid,
         )
     _see_through(
-        settings, begin, "batch", out=out, concurrency=concurrency, quiet=quiet, as_json=as_json
+        settings,
+        begin,
+        "batch",
+        page,
+        out=out,
+        concurrency=concurrency,
+        quiet=quiet,
+        as_json=as_json,
     )
 
 
@@ -296,6 +316,7 @@ def _see_through(
     settings: Settings,
     begin: Begin,
     command: Literal["crawl", "batch"],
+    page: PageOptions,
     *,
     out: Path | None,
     concurrency: int,
@@ -314,6 +335,7 @@ def _see_through(
                 progress.show,
                 out=out,
                 with_documents=as_json and out is None,
+                scrape_options=page,
                 concurrency=concurrency,
             )
         )
@@ -338,12 +360,12 @@ def _exit_code(done: CrawlRun, command: str) -> int:
         ended = "was cancelled" if crawl.status == "cancelled" else crawl.status
         give_up(f"the {command} {ended}: {plain(why)}", hint=hint_at(why))
         return FAILED
-    return 0 if crawl.completed or not crawl.failed else FAILED
+    return 0 if done.pages else FAILED
 
 
 def _print_run(done: CrawlRun, out: Path | None) -> None:
     crawl = done.crawl
-    print(f"{crawl.id}  {crawl.status}  {crawl.completed} pages, {crawl.failed} failed")
+    print(f"{crawl.id}  {crawl.status}  {done.pages} pages, {done.failed} failed")
     if out is not None:
         print(f"{done.saved} written to {out}")
 
@@ -354,9 +376,9 @@ def _run_fields(done: CrawlRun) -> dict[str, Any]:
         "id": crawl.id,
         "url": crawl.url,
         "status": crawl.status,
-        "total": crawl.total,
-        "completed": crawl.completed,
-        "failed": crawl.failed,
+        "total": done.pages + done.failed + crawl.pending,
+        "completed": done.pages,
+        "failed": done.failed,
         "created_at": crawl.created_at,
         "ended_at": crawl.ended_at,
         "is_interrupted": done.is_interrupted,
@@ -367,8 +389,8 @@ def _run_fields(done: CrawlRun) -> dict[str, Any]:
     }
 
 
-def _page_fields(job: Job, *, with_document: bool) -> dict[str, Any]:
-    fields = {"id": job.id, "url": job.payload["url"], "state": job.state, "error": job.error}
+def _page_fields(job: Job, error: str | None, with_document: bool) -> dict[str, Any]:
+    fields = {"id": job.id, "url": job.payload["url"], "state": job.state, "error": error}
     return fields | ({"document": job.result} if with_document else {})
 
 

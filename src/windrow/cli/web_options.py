@@ -36,6 +36,7 @@ MaxAgeOption = Annotated[
     str | None, typer.Option(help="A copy of a page that is no older, like 2h, will do.")
 ]
 MobileOption = Annotated[bool, typer.Option("--mobile", help="Ask as a phone does.")]
+IndexOption = Annotated[bool, typer.Option("--index/--no-index", help="Make pages searchable.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=JSON", help="Any other scrape option, as the API has it."),
@@ -71,6 +72,7 @@ def page_options(
     timeout: TimeoutOption = None,
     max_age: MaxAgeOption = None,
     mobile: MobileOption = False,
+    index: IndexOption = True,
     more: SetOption = None,
 ) -> PageOptions:
     """What was asked of each page."""
@@ -83,6 +85,7 @@ def page_options(
         timeout=milliseconds(timeout),
         maxAge=milliseconds(max_age),
         mobile=mobile or None,
+        index=None if index else False,
     )
     return asked | _more(more)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Literal
 
 import msgspec
@@ -220,3 +221,25 @@ class Document(_Wire):
 
 
 _KNOWN = frozenset(Metadata.__struct_encode_fields__) - {"others"}
+
+
+def new_metadata(resource: Resource) -> Metadata:
+    """What is known before anybody looks into the body."""
+    return Metadata(
+        status_code=resource.status,
+        url=resource.final_url,
+        source_url=resource.url,
+        content_type=resource.content_type or None,
+        language=resource.headers.get("content-language") or None,
+        error=answer_error(resource.status),
+    )
+
+
+def answer_error(status: int) -> str | None:
+    """The name of the error that a server answered with; None if it is no error."""
+    if status < HTTPStatus.BAD_REQUEST:
+        return None
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return f"HTTP {status}"

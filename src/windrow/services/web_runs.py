@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,18 +11,23 @@ from typing import Any
 
 from windrow.errors import IllegalTransition
 from windrow.ingest.document import Document
+from windrow.ingest.options import ScrapeOptions
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
-from windrow.services.attending import Attendance, Interrupted, attend
+from windrow.services.attending import TAKEN, Attendance, Interrupted, attend
 from windrow.services.finding import find_job
 from windrow.services.saving import Folder
+from windrow.services.sessions import is_indexing
 from windrow.services.web import (
     Crawl,
     CrawlErrors,
+    count_raced,
     document_of,
+    error_of,
     get_crawl,
     get_errors,
     iterate_pages,
+    list_error_answers,
     retry_failed,
     start_batch,
     start_crawl,
@@ -41,10 +46,21 @@ class CrawlRun:
     """How a crawl or batch stands at the end, or where it was left."""
 
     crawl: Crawl
-    errors: CrawlErrors
+    errors: CrawlErrors  # error answers (404, 500) too
+    error_answers: int = 0
+    raced: int = 0  # failed pages that turned out to be other pages
     is_interrupted: bool = False
     documents: list[Document] = field(default_factory=list)  # unless they went to a folder
     saved: int = 0  # files that were written
+
+    @property
+    def pages(self) -> int:
+        """The pages that there are, without those whose servers answered with an error."""
+        return self.crawl.completed - self.error_answers
+
+    @property
+    def failed(self) -> int:
+        return self.crawl.failed - self.raced + self.error_answers
 
 
 async def run_scrapes(
@@ -57,13 +73,15 @@ async def run_scrapes(
 ) -> list[Job]:
     """The jobs of these pages, ended. Those that are interrupted are cancelled: nobody waits for
     them any longer. Raises Interrupted."""
-    async with attend(settings, concurrency=concurrency) as attendance:
+    async with attend(settings, concurrency=concurrency, own=_own(settings, options)) as attendance:
         folder = None if out is None else Folder(out)
         started = [await start_scrape(attendance.queue, url, options) for url in urls]
         jobs = await _wait(attendance, started)
+        for job in jobs:
+            await _until_indexed(attendance, job)
         if folder is not None:
             for job in jobs:
-                if job.result is not None:
+                if error_of(job) is None:
                     folder.save(job.payload["url"], document_of(job))
             folder.close()
         return jobs
@@ -85,11 +103,13 @@ async def run_crawl(
     *,
     out: Path | None = None,
     with_documents: bool = False,
+    scrape_options: Mapping[str, Any] | None = None,
     concurrency: int = 10,
 ) -> CrawlRun:
     """See a crawl or batch through, and write its pages to a folder. An interrupted one is left as
     it is, with what it has so far."""
-    async with attend(settings, concurrency=concurrency) as attendance:
+    own = _own(settings, scrape_options or {})
+    async with attend(settings, concurrency=concurrency, own=own) as attendance:
         queue = attendance.queue
         folder = None if out is None else Folder(out)
         crawl_id = await begin(queue)
@@ -97,6 +117,7 @@ async def run_crawl(
         try:
             async for crawl in attendance.watch(crawl_id):
                 report(crawl)
+            await _until_indexed(attendance, await queue.get(crawl_id))
         except Interrupted:
             is_interrupted = True
         documents: list[Document] = []
@@ -104,10 +125,15 @@ async def run_crawl(
         if folder is not None:
             saved = await _save_pages(queue, crawl_id, folder)
         elif with_documents:
-            documents = [document_of(page) async for page in iterate_pages(queue, crawl_id)]
+            documents = [document_of(page) async for page in _good_pages(queue, crawl_id)]
+        crawl = await get_crawl(queue, crawl_id)
+        errors = await get_errors(queue, crawl_id)
+        bad = await list_error_answers(queue, crawl)
         return CrawlRun(
-            await get_crawl(queue, crawl_id),
-            await get_errors(queue, crawl_id),
+            crawl,
+            replace(errors, errors=[*errors.errors, *bad]),
+            len(bad),
+            await count_raced(queue, crawl_id) if crawl.failed else 0,
             is_interrupted,
             documents,
             saved,
@@ -151,6 +177,21 @@ def former_crawl(crawl_id: str, *, retries_failed: bool = False) -> Begin:
     return begin
 
 
+def _own(settings: Settings, scrape_options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The kinds of jobs that are needed: those of the index only if pages become searchable."""
+    if settings.index_pages and ScrapeOptions.parse(scrape_options).is_indexed:
+        return ("web", "index")
+    return ("web",)
+
+
+async def _until_indexed(attendance: Attendance, job: Job) -> None:
+    """Wait until pages can be found, if anybody writes the index. Raises Interrupted."""
+    while await is_indexing(attendance.queue, job):
+        if not any(one.takes(*TAKEN["index"]) for one in await attendance.queue.workers()):
+            return
+        await attendance.pause()
+
+
 async def _wait(attendance: Attendance, started: Sequence[Job]) -> list[Job]:
     try:
         return [await attendance.wait(job.id) for job in started]
@@ -161,9 +202,16 @@ async def _wait(attendance: Attendance, started: Sequence[Job]) -> list[Job]:
         raise
 
 
+async def _good_pages(queue: Queue, crawl_id: str) -> AsyncIterator[Job]:
+    """The pages that are done, without those whose servers answered with an error."""
+    async for page in iterate_pages(queue, crawl_id):
+        if error_of(page) is None:
+            yield page
+
+
 async def _save_pages(queue: Queue, crawl_id: str, folder: Folder) -> int:
     saved = 0
-    async for page in iterate_pages(queue, crawl_id):
+    async for page in _good_pages(queue, crawl_id):
         await asyncio.to_thread(folder.save, page.payload["url"], document_of(page))
         saved += 1
     folder.close()

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from windrow.ingest.document import Document
+from windrow.ingest.document import Document, answer_error
+from windrow.pipelines.web.answers import LEAST
 from windrow.pipelines.web.payloads import SCRAPE
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
@@ -20,6 +21,19 @@ LOOK_BACK: Final = timedelta(seconds=10)
 def document_of(job: Job) -> Document:
     """The document of a page that is done."""
     return Document.from_wire(job.result)
+
+
+def error_of(job: Job) -> str | None:
+    """Why a page has no document to show: it failed, or its server answered with an error."""
+    if job.result is None:
+        return job.error or str(job.state)
+    status = job.result["metadata"]["statusCode"]
+    return describe_answer(status) if status >= LEAST else None
+
+
+def describe_answer(status: int) -> str:
+    """An error of a server in words."""
+    return f"its server answered with status {status} ({answer_error(status)})"
 
 
 async def list_pages(
