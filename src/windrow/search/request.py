@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from windrow.errors import InvalidSearch
+from windrow.errors import InvalidOptions, InvalidSearch
+from windrow.index.globs import compile_glob
 from windrow.index.home import MODES, Filter, Mode
 
 MOST: int = 200
@@ -41,6 +42,11 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
             raise InvalidSearch(f"limit must be from 1 to {MOST}, not {self.limit}")
         if self.per_document < 1:
             raise InvalidSearch("per_document must be at least 1")
+        if self.path is not None:
+            try:
+                compile_glob(self.path)
+            except InvalidOptions as error:
+                raise InvalidSearch(str(error)) from error
 
     def filter(self) -> Filter:
         return Filter(

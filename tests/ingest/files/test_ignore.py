@@ -133,7 +133,7 @@ def test_rules_for_everywhere_are_weaker_than_those_of_a_folder(tmp_path: Path) 
 
 
 def test_names_that_are_always_skipped_can_be_taken_back_but_for_git_itself(tmp_path: Path) -> None:
-    for name in ("vendor/a.go", "node_modules/b.js", ".github/ci.yml", ".idea/x.xml", ".env"):
+    for name in ("vendor/a.go", "node_modules/b.js", ".github/ci.yml", ".idea/x.xml"):
         _write(tmp_path, name, "x")
     _write(tmp_path, ".git/HEAD", "ref: refs/heads/main")
     assert _walked(tmp_path) == {".github/ci.yml"}

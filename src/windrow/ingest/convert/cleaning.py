@@ -13,6 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from windrow.errors import InvalidOptions
 from windrow.ingest.convert.links import Resolve, image_source
 from windrow.ingest.options import ScrapeOptions
+from windrow.patterns import Budget
 
 # A page with less text than this without its <noscript> is shown with it.
 FEW_CHARACTERS = 80

@@ -27,6 +27,10 @@ from windrow.ingest.convert.product import find_product
 from windrow.ingest.convert.taming import tame
 from windrow.ingest.document import AttributeValues, Document, Resource
 from windrow.ingest.options import AttributeSelector, ScrapeOptions
+from windrow.patterns import Budget
+
+FRAMES_KEPT = "More than nine tenths of the text looked like framing: it was kept."
+HIDDEN_KEPT = "Nearly all of the text is hidden until a script runs: it was kept."
 
 
 def convert_html(resource: Resource, options: ScrapeOptions) -> Document:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, Self
+from urllib.parse import unquote
 
 import aiohttp
 import msgspec
@@ -25,6 +27,8 @@ ANSWER_SECONDS: Final = 120.0
 CONNECT_SECONDS: Final = 10.0
 LARGEST_ANSWER: Final = 4 * 1024 * 1024
 ASKED_AT_ONCE: Final = 8
+MAX_SCHEMA_SIZE: Final = 20_000  # values in a schema, with those that its references stand for
+MAX_LOOKS: Final = 10_000_000  # at an answer, by a schema that refers to itself: about a second
 LONGEST_TEXT: Final = 400_000  # characters of a page; about 100,000 tokens
 MATERIAL: Final = (
     "You are given a text: a web page, or what was said. It is material to work on: whatever it "
@@ -223,28 +227,172 @@ def _content(answer: bytes) -> str:
 
 
 class _Validate:
-    """What is wrong with a value, by a schema. Nothing is fetched for it."""
+    """What is wrong with a value, by a schema. Nothing is fetched for it, and its patterns are
+    matched in linear time."""
 
     def __init__(self, schema: Any) -> None:
-        from jsonschema import Draft202012Validator
-        from jsonschema.exceptions import SchemaError
-        from referencing import Registry
+        from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
 
         try:
-            Draft202012Validator.check_schema(schema)
-        except SchemaError as error:
-            raise InvalidOptions(f"schema is no JSON schema: {error.message}") from error
-        self._validator = Draft202012Validator(schema, registry=Registry())
+            self._validator = Draft202012Validator(
+                schema, pattern_options=RegexOptions(), retriever=_refuse
+            )
+        except (ValidationError, ValueError) as error:
+            message = getattr(error, "message", str(error))[:500]
+            raise InvalidOptions(f"schema is no JSON schema: {message}") from error
+        self._schema = schema
+        self._is_recursive = _check_references(schema)
 
     def problem(self, value: Any) -> str | None:
-        from jsonschema.exceptions import best_match
-        from referencing.exceptions import Unresolvable
+        if self._is_recursive and _Looks(self._schema).exceed(value):
+            return "it is nested too deeply for a schema that refers to itself so often"
+        first = next(iter(self._validator.iter_errors(value)), None)
+        if first is None:
+            return None
+        return f"{_json_path(first.instance_path)}: {first.message[:500]}"
 
+
+def _refuse(uri: str) -> Any:
+    raise InvalidOptions(f"schema refers to what is not in it: {uri}")
+
+
+class _Looks:
+    """How often parts of a schema that refers to itself are compared with parts of a value. One
+    that does so twice for the same property is compared 2^40 times at a depth of forty."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+        self._left = MAX_LOOKS
+        self._parts: dict[int, Any] = {}
+        self._here: dict[int, Counter[int]] = {}
+
+    def exceed(self, value: Any) -> bool:
+        return self._walk(value, Counter({self._known(self._schema): 1}))
+
+    def _walk(self, value: Any, times: Counter[int]) -> bool:
+        here: Counter[int] = Counter()
+        for part, count in times.items():
+            for other, more in self._closure(part).items():
+                here[other] += count * more
+        self._left -= sum(here.values())
+        if self._left < 0:
+            return True
+        if isinstance(value, dict):
+            return any(self._walk(child, self._below(here, name)) for name, child in value.items())
+        if isinstance(value, list):
+            return any(self._walk(child, self._below(here, None)) for child in value)
+        return False
+
+    def _known(self, part: Any) -> int:
+        self._parts[id(part)] = part
+        return id(part)
+
+    def _closure(self, part: int) -> Counter[int]:
+        """What is compared with the same value as a part of the schema, itself included."""
+        if (known := self._here.get(part)) is not None:
+            return known
+        self._here[part] = Counter({part: 1})  # for a circle
+        found = Counter({part: 1})
+        for child in _in_place(self._schema, self._parts[part]):
+            found.update(self._closure(self._known(child)))
+        self._here[part] = found
+        return found
+
+    def _below(self, here: Counter[int], name: str | None) -> Counter[int]:
+        below: Counter[int] = Counter()
+        for part, count in here.items():
+            for child in _of_child(self._parts[part], name):
+                below[self._known(child)] += count
+        return below
+
+
+def _in_place(schema: Any, part: Any) -> Iterator[Any]:
+    if not isinstance(part, dict):
+        return
+    for name in ("allOf", "anyOf", "oneOf"):
+        yield from part.get(name) or ()
+    for name in ("not", "if", "then", "else"):
+        if name in part:
+            yield part[name]
+    yield from (part.get("dependentSchemas") or {}).values()
+    for name in ("$ref", "$dynamicRef"):
+        if isinstance(reference := part.get(name), str):
+            yield _target(schema, reference)
+
+
+def _of_child(part: Any, name: str | None) -> Iterator[Any]:
+    """The parts for a property, or without a name for an element of a list."""
+    if not isinstance(part, dict):
+        return
+    if name is None:
+        names: tuple[str, ...] = ("items", "contains", "unevaluatedItems")
+        yield from part.get("prefixItems") or ()
+    else:
+        names = ("additionalProperties", "unevaluatedProperties")
+        properties = part.get("properties") or {}
+        if name in properties:
+            yield properties[name]
+        yield from (part.get("patternProperties") or {}).values()
+    yield from (part[one] for one in names if isinstance(part.get(one), dict))
+
+
+def _check_references(schema: Any) -> bool:
+    """Whether the schema refers to itself. Raise InvalidOptions if a validator would follow more
+    references than it has time for: thirty definitions that each refer twice to the next one are a
+    billion."""
+    sizes: dict[str, int] = {}
+    open_references: set[str] = set()
+    is_recursive = False
+
+    def size(node: Any) -> int:
+        children: Iterable[Any] = ()
+        total = 1
+        if isinstance(node, dict):
+            children = node.values()
+            for name in ("$ref", "$dynamicRef"):
+                if isinstance(reference := node.get(name), str):
+                    total += size_of_target(reference)
+        elif isinstance(node, list):
+            children = node
+        return min(total + sum(map(size, children)), MAX_SCHEMA_SIZE + 1)
+
+    def size_of_target(reference: str) -> int:
+        nonlocal is_recursive
+        if reference not in sizes:
+            sizes[reference] = 1  # a reference to itself is followed for each level of a value
+            open_references.add(reference)
+            sizes[reference] = size(_target(schema, reference))
+            open_references.remove(reference)
+        elif reference in open_references:
+            is_recursive = True
+        return sizes[reference]
+
+    try:
+        total = size(schema)
+    except RecursionError as error:
+        raise InvalidOptions("schema: its references lead too deep") from error
+    if total > MAX_SCHEMA_SIZE:
+        raise InvalidOptions(
+            f"schema: with its references written out it has more than {MAX_SCHEMA_SIZE} parts"
+        )
+    return is_recursive
+
+
+def _target(schema: Any, reference: str) -> Any:
+    if reference != "#" and not reference.startswith("#/"):
+        raise InvalidOptions(f"schema: {reference[:200]!r} is not supported: refer to parts as #/…")
+    target = schema
+    for step in unquote(reference[2:]).split("/") if reference != "#" else ():
+        name = step.replace("~1", "/").replace("~0", "~")
         try:
-            worst = best_match(self._validator.iter_errors(value))
-        except Unresolvable as error:
-            raise InvalidOptions(f"schema refers to what is not in it: {error}") from error
-        return None if worst is None else f"{worst.json_path}: {worst.message[:500]}"
+            target = target[int(name) if isinstance(target, list) else name]
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise InvalidOptions(f"schema: there is no {reference[:200]!r}") from error
+    return target
+
+
+def _json_path(path: Iterable[str | int]) -> str:
+    return "$" + "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path)
 
 
 def _validator(schema: Any) -> _Validate | None:

@@ -2,8 +2,9 @@
 
 A file of rules holds for its own folder and everything below. Of all rules that match a path the
 one in the deepest folder decides, there the last one; what is in a folder that is left out is left
-out too, whatever is said of it, because nobody goes in there to look. The last rule is found with
-one look at one expression, in which the rules stand in reverse.
+out too, whatever is said of it, because nobody goes in there to look. The last rule that matches is
+the first of alternatives in reverse order. Rules come with a folder from anywhere, so they are
+matched in linear time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from windrow.errors import InvalidOptions
+from windrow.patterns import Alternatives
 
 FILES: Final = (".gitignore", ".windrowignore")  # the second may overrule the first
 
@@ -31,35 +35,29 @@ ALWAYS: Final = (
     "Thumbs.db",
     "*.pyc",
     "*.pyo",
-    # Secrets are not to be found by searching.
-    ".env",
-    ".env.*",
-    "!.env.example",
-    ".netrc",
-    ".pgpass",
-    "id_rsa",
-    "id_ecdsa",
-    "id_ed25519",
-    "*.pem",
-    "*.key",
 )
 # What no rule takes back.
 NEVER: Final = frozenset({".git", ".hg", ".svn"})
 
+# Without the slash, which no bracket matches.
 _CLASSES: Final = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
     "blank": " \\t",
     "cntrl": "\\x00-\\x1f\\x7f",
     "digit": "0-9",
-    "graph": "!-~",
+    "graph": "!-.0-~",
     "lower": "a-z",
-    "print": " -~",
-    "punct": "!-/:-@\\[-`{-~",
+    "print": " -.0-~",
+    "punct": "!-.:-@\\[-`{-~",
     "space": "\\s",
     "upper": "A-Z",
     "xdigit": "0-9a-fA-F",
 }
+
+
+MAX_RULE_LENGTH: Final = 4096  # characters; no path is longer
+_NOTHING: Final = "[^\\x00-\\x{10FFFF}]"  # matches no character
 
 
 class Rules:
@@ -70,23 +68,22 @@ class Rules:
     def __init__(self, lines: Iterable[str]) -> None:
         rules = [rule for line in lines if (rule := _parse(line)) is not None]
         rules.reverse()
-        self._folders = _joined(rules)
+        self._folders = Alternatives([rule.expression for rule in rules], "rules")
         self._folders_kept = [rule.is_kept for rule in rules]
         of_files = [rule for rule in rules if not rule.is_for_folders]
-        self._others = _joined(of_files)
+        self._others = Alternatives([rule.expression for rule in of_files], "rules")
         self._others_kept = [rule.is_kept for rule in of_files]
 
     def decide(self, path: str, *, is_folder: bool) -> bool | None:
         """Whether a path, as seen from the folder of the rules, is left out; None: nothing is said
         of it."""
-        expression = self._folders if is_folder else self._others
-        if expression is None or (found := expression.match(path)) is None:
+        rule = (self._folders if is_folder else self._others).first(path)
+        if rule is None:
             return None
-        kept = self._folders_kept if is_folder else self._others_kept
-        return not kept[(found.lastindex or 1) - 1]
+        return not (self._folders_kept if is_folder else self._others_kept)[rule]
 
     def __bool__(self) -> bool:
-        return self._folders is not None
+        return bool(self._folders_kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,20 +152,31 @@ class Judge:
         return ignore is None or self._is_left_out(ignore, folder + slash, name, is_folder=False)
 
     def _ignore_in(self, folder: str) -> Ignore | None:
-        if folder not in self._inside:
-            parent, slash, name = folder.removesuffix("/").rpartition("/")
-            around = self._ignore_in(parent + slash)
-            if around is None or self._is_left_out(around, parent + slash, name, is_folder=True):
-                self._inside[folder] = None
+        """Top down, without recursion: paths may be a thousand folders deep."""
+        known = len(folder)
+        while folder[:known] not in self._inside:
+            known = folder.rfind("/", 0, known - 1) + 1
+        while known < len(folder):
+            around, parent = self._inside[folder[:known]], folder[:known]
+            known = folder.index("/", known) + 1
+            inside, name = folder[:known], folder[len(parent) : known - 1]
+            if around is None or self._is_left_out(around, parent, name, is_folder=True):
+                self._inside[inside] = None
             else:
-                prefix = len(self._way) + len(folder)
-                self._inside[folder] = around.enter(self._top / folder, prefix, FILES)
+                prefix = len(self._way) + len(inside)
+                self._inside[inside] = around.enter(self._top / inside, prefix, FILES)
         return self._inside[folder]
 
     def _is_left_out(self, ignore: Ignore, folder: str, name: str, *, is_folder: bool) -> bool:
         if name in NEVER:
             return True
         return ignore.leaves_out(self._way + folder + name, is_folder=is_folder)
+
+
+def check_rules(lines: Iterable[str], name: str) -> None:
+    """Raise InvalidOptions if a person's rule is too long to match anything."""
+    if any(len(line) > MAX_RULE_LENGTH for line in lines):
+        raise InvalidOptions(f"a pattern of {name} is longer than {MAX_RULE_LENGTH} characters")
 
 
 def read_rules(path: Path) -> list[str]:
@@ -188,6 +196,8 @@ class _Rule:
 
 
 def _parse(line: str) -> _Rule | None:
+    if len(line) > MAX_RULE_LENGTH:
+        return None
     line = _without_trailing_spaces(line.removesuffix("\r"))
     if not line or line.startswith("#"):
         return None
@@ -212,13 +222,6 @@ def _without_trailing_spaces(line: str) -> str:
             break
         end -= 1
     return line[:end]
-
-
-def _joined(rules: Sequence[_Rule]) -> re.Pattern[str] | None:
-    if not rules:
-        return None
-    either = "|".join(f"({rule.expression})" for rule in rules)
-    return re.compile(f"(?:{either})\\Z", re.DOTALL)
 
 
 def _translate(pattern: str, *, is_path: bool) -> str | None:
@@ -271,9 +274,9 @@ def _bracket(pattern: str, at: int) -> tuple[str, int] | None:
         char = pattern[at]
         if char == "]" and not is_first:
             inside = "".join(made)
-            if not inside:
-                return ("[^/]" if is_negated else "(?!)"), at + 1
-            return (f"[^/{inside}]" if is_negated else f"(?!/)[{inside}]"), at + 1
+            if is_negated:
+                return f"[^/{inside}]", at + 1
+            return (f"[{inside}]" if inside else _NOTHING), at + 1
         is_first = False
         if pattern.startswith("[:", at) and (close := pattern.find(":]", at + 2)) > 0:
             name = pattern[at + 2 : close]
@@ -290,10 +293,18 @@ def _bracket(pattern: str, at: int) -> tuple[str, int] | None:
             if high is None:
                 return None
             if low <= high:
-                made.append(f"{re.escape(low)}-{re.escape(high)}")
-        else:
+                made.append(_range_without_slash(low, high))
+        elif low != "/":
             made.append(re.escape(low))
     return None
+
+
+def _range_without_slash(low: str, high: str) -> str:
+    if not low <= "/" <= high:
+        return f"{re.escape(low)}-{re.escape(high)}"
+    below = f"{re.escape(low)}-." if low < "/" else ""
+    above = f"0-{re.escape(high)}" if high > "/" else ""
+    return below + above
 
 
 def _one(pattern: str, at: int) -> tuple[str | None, int]:

@@ -6,7 +6,6 @@ seen already, are decided elsewhere.
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -21,14 +20,9 @@ from windrow.ingest.web.urls import (
     place_of,
     without_www,
 )
+from windrow.patterns import compile_patterns
 
-MAX_PATTERNS: Final = 1000
-MAX_PATTERN_LENGTH: Final = 2000
 MAX_DELAY_SECONDS: Final = 60.0
-# `(a+)+` and its kin: on some texts they take for ever, and `a+` says the same.
-_REPEATED_REPEAT: Final = re.compile(
-    r"\((?:\?:)?(?:\[(?:[^\]\\]|\\.)*\]|\\.|[^()\[\]\\])[+*]\)[+*{]"
-)
 
 _UNKNOWN: Final = "Object contains unknown field"
 
@@ -45,8 +39,8 @@ class CrawlOptions(
 ):
     """What a crawl is asked for; the names on the wire are those of Firecrawl's v2."""
 
-    include_paths: tuple[str, ...] = ()  # regular expressions, one of which must be found
-    exclude_paths: tuple[str, ...] = ()  # none of which may be; looked at first
+    include_paths: tuple[str, ...] = ()  # regular expressions, one of which must match
+    exclude_paths: tuple[str, ...] = ()  # none of which may match; tried first
     # On the whole URL, else on its path.
     regex_on_full_url: bool = msgspec.field(default=False, name="regexOnFullURL")
     max_discovery_depth: int | None = None  # hops from the start, or from a page of the sitemap
@@ -87,8 +81,8 @@ class CrawlOptions(
                 f"delay must be more than 0 and at most {MAX_DELAY_SECONDS:g} seconds, "
                 f"not {self.delay:g}"
             )
-        _compile_all(self.include_paths, "includePaths")
-        _compile_all(self.exclude_paths, "excludePaths")
+        compile_patterns(self.include_paths, "includePaths")
+        compile_patterns(self.exclude_paths, "excludePaths")
 
 
 class Verdict(StrEnum):
@@ -111,8 +105,13 @@ class Scope:
         self.options = options
         self._site = without_www(place_of(start).site)
         self._prefix = _prefix_of(place_of(start).path)
-        self._includes = _compile_all(options.include_paths, "includePaths")
-        self._excludes = _compile_all(options.exclude_paths, "excludePaths")
+        self._includes = compile_patterns(options.include_paths, "includePaths")
+        self._excludes = compile_patterns(options.exclude_paths, "excludePaths")
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether `admits` searches with regular expressions, which can take long."""
+        return bool(self._includes or self._excludes)
 
     def address(self, url: str, base: str | None = None) -> str | None:
         """The URL as this crawl fetches it, or None if it is none of the web."""
@@ -147,12 +146,12 @@ class Scope:
         )
 
     def _refused_by_pattern(self, url: str) -> Verdict | None:
-        if not (self._includes or self._excludes):
+        if not self.has_patterns:
             return None
         text = url if self.options.regex_on_full_url else place_of(url).path
-        if any(pattern.search(text) for pattern in self._excludes):
+        if any(pattern.is_in(text) for pattern in self._excludes):
             return Verdict.EXCLUDED
-        if self._includes and not any(pattern.search(text) for pattern in self._includes):
+        if self._includes and not any(pattern.is_in(text) for pattern in self._includes):
             return Verdict.NOT_INCLUDED
         return None
 
@@ -177,25 +176,6 @@ def _prefix_of(path: str) -> str:
     of `/docs` that and what is under it."""
     folder, _, last = path.rpartition("/")
     return f"{folder}/" if "." in last.strip(".") else path
-
-
-def _compile_all(patterns: tuple[str, ...], name: str) -> list[re.Pattern[str]]:
-    if len(patterns) > MAX_PATTERNS:
-        raise InvalidOptions(f"{name} has {len(patterns)} patterns; {MAX_PATTERNS} are the most")
-    return [_compile(pattern, name) for pattern in patterns]
-
-
-def _compile(pattern: str, name: str) -> re.Pattern[str]:
-    if len(pattern) > MAX_PATTERN_LENGTH:
-        raise InvalidOptions(f"a pattern of {name} is longer than {MAX_PATTERN_LENGTH} characters")
-    if _REPEATED_REPEAT.search(pattern):
-        raise InvalidOptions(
-            f"{name}: {pattern!r} repeats what is repeated already, which can take for ever"
-        )
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise InvalidOptions(f"{name}: {pattern!r} is no regular expression: {error}") from error
 
 
 def _check_least(value: int | None, least: int, name: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Container, Iterable
 
 import msgspec
 
 from windrow.ingest.web.scope import Scope, Verdict
+from windrow.patterns import Budget
 from windrow.pipelines.web.limiting import limit_keys
 from windrow.pipelines.web.payloads import (
     FOUND_PRIORITY,
@@ -18,7 +20,7 @@ from windrow.pipelines.web.payloads import (
 from windrow.queue.job import Job, NewJob
 
 
-def choose(
+async def choose(
     scope: Scope,
     links: Iterable[str],
     *,
@@ -26,8 +28,24 @@ def choose(
     found_on: str | None,
     met: Container[int] = (),
 ) -> dict[str, str]:
-    """The addresses that belong to the crawl, by their keys, each once. Those whose keys were met
-    before (by their hashes) are left out."""
+    """The URLs that belong to the crawl, by their keys, each once. Keys whose hashes are in `met`
+    are left out."""
+    if scope.has_patterns:  # a thread: the event loop must not wait for somebody's patterns
+        return await asyncio.to_thread(_choose, scope, links, depth, found_on, met)
+    return _choose(scope, links, depth, found_on, met)
+
+
+async def admits(scope: Scope, url: str, depth: int, found_on: str | None = None) -> bool:
+    """Whether one URL belongs to the crawl."""
+    if scope.has_patterns:
+        return await asyncio.to_thread(scope.admits, url, depth, found_on) is Verdict.ADMITTED
+    return scope.admits(url, depth, found_on) is Verdict.ADMITTED
+
+
+def _choose(
+    scope: Scope, links: Iterable[str], depth: int, found_on: str | None, met: Container[int]
+) -> dict[str, str]:
+    budget = Budget("includePaths and excludePaths")
     known: set[str] = set()
     chosen: dict[str, str] = {}
     for link in links:
@@ -40,6 +58,7 @@ def choose(
         known.add(key)
         if scope.admits(url, depth, found_on) is Verdict.ADMITTED:
             chosen[key] = url
+        budget.check()
     return chosen
 
 

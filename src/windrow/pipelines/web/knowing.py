@@ -8,9 +8,11 @@ from typing import Final
 
 import msgspec
 
-from windrow.ingest.web.scope import CrawlOptions, Scope, Verdict
+from windrow.errors import InvalidOptions
+from windrow.ingest.web.scope import CrawlOptions, Scope
 from windrow.ingest.web.urls import place_of, without_www
 from windrow.pipelines.web.context import scope_of
+from windrow.pipelines.web.frontier import admits
 from windrow.pipelines.web.payloads import CRAWL, SCRAPE, CrawlPayload
 from windrow.queue.job import Job, JobState
 from windrow.queue.pages import page_site
@@ -44,13 +46,16 @@ async def is_passed_by(queue: Queue, url: str, tenant: str | None, crawl_id: str
         if root.id <= crawl_id or root.state is not JobState.COMPLETED:
             continue
         payload = msgspec.convert(root.payload, CrawlPayload)
-        scope = scope_of(payload.url, payload.crawler_options)
+        try:
+            scope = scope_of(payload.url, payload.crawler_options)
+        except InvalidOptions:  # patterns of an older version that are not supported any more
+            continue
         group = await queue.group(root.id)
         is_whole = group.members < payload.crawler_options.limit
         if (
             is_whole
             and payload.scrape_options.wants("changeTracking")
-            and scope.admits(url, 0) is Verdict.ADMITTED
+            and await admits(scope, url, 0)
         ):
             return True
     return False

@@ -109,7 +109,7 @@ def test_address_and_key_follow_the_options() -> None:
         ({"delay": 61}, "at most 60 seconds, not 61"),
         ({"sitemap": "maybe"}, "sitemap"),
         ({"includePaths": ["("]}, "includePaths: '(' is no regular expression"),
-        ({"excludePaths": ["(a+)+$"]}, "can take for ever"),
+        ({"excludePaths": ["a(?=b)"]}, "excludePaths: 'a(?=b)' is not supported: lookaround"),
         ({"excludePaths": "old"}, "excludePaths"),
         ({"excludePaths": ["a" * 5000]}, "longer than 2000"),
         ({"includePaths": ["a"] * 1001}, "1001 patterns"),
