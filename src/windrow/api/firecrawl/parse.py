@@ -15,6 +15,7 @@ from windrow.api.bodies import within_time
 from windrow.api.callers import Writer
 from windrow.api.errors import bad_request
 from windrow.api.quick import Quick
+from windrow.errors import UnsupportedFormat
 from windrow.queue.ids import new_id
 from windrow.services.parsing import parse_file
 from windrow.services.quotas import count_one, take_budget
@@ -56,6 +57,8 @@ async def parse(request: Request, caller: Writer) -> Response:
             file.content_type or "",
             _options(form.get("options")),
         )
+    except UnsupportedFormat as error:
+        raise bad_request(str(error), "UNSUPPORTED_FILE_TYPE") from error
     finally:
         await form.close()
     await count_one(caller.queue, caller.quota, budget)

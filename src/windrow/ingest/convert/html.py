@@ -6,10 +6,13 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from windrow.ingest.convert.branding import find_branding
 from windrow.ingest.convert.cleaning import (
+    MIN_KEPT_SHARE,
     clean,
     make_addresses_absolute,
-    select,
+    outermost,
+    prose_length,
     show_late_images,
+    text_length,
 )
 from windrow.ingest.convert.links import Resolve, find_images, find_links, resolver
 from windrow.ingest.convert.main_content import keep_main_content
@@ -24,6 +27,8 @@ from windrow.ingest.convert.markup import (
 )
 from windrow.ingest.convert.metadata import read_metadata
 from windrow.ingest.convert.product import find_product
+from windrow.ingest.convert.selectors import select
+from windrow.ingest.convert.stream_slots import fill_slots
 from windrow.ingest.convert.taming import tame
 from windrow.ingest.document import AttributeValues, Document, Resource
 from windrow.ingest.options import AttributeSelector, ScrapeOptions
@@ -36,9 +41,7 @@ HIDDEN_KEPT = "Nearly all of the text is hidden until a script runs: it was kept
 def convert_html(resource: Resource, options: ScrapeOptions) -> Document:
     """The formats that a page has by itself; those that need a browser or a model come later."""
     text = resource.text()
-    page = LexborHTMLParser(tame(text))
-    if "frameset" in text.lower():
-        page = write_frames(page)
+    page = _parse(text)
     resolve = resolver(page, resource.final_url)
     document = _describe(page, resource, options, resolve)
     if options.wants("rawHtml"):
@@ -46,6 +49,12 @@ def convert_html(resource: Resource, options: ScrapeOptions) -> Document:
     if options.wants("html") or options.wants_markdown:
         _write(document, page, text, options, resolve)
     return document
+
+
+def _parse(text: str) -> LexborHTMLParser:
+    page = LexborHTMLParser(tame(text))
+    fill_slots(page, text)
+    return write_frames(page) if "frameset" in text.lower() else page
 
 
 def _describe(
@@ -64,7 +73,8 @@ def _describe(
     if options.wants("images"):
         document.images = find_images(page, resolve)
     if wanted := options.format("attributes"):
-        document.attributes = [_values(page, one) for one in wanted.selectors or []]
+        budget = Budget("attributes")
+        document.attributes = [_values(page, one, budget) for one in wanted.selectors or []]
     if options.wants("product"):
         document.product = find_product(metadata.json_ld or [], resource.final_url, resolve)
         if document.product is None:
@@ -74,10 +84,10 @@ def _describe(
     return document
 
 
-def _values(page: LexborHTMLParser, wanted: AttributeSelector) -> AttributeValues:
+def _values(page: LexborHTMLParser, wanted: AttributeSelector, budget: Budget) -> AttributeValues:
     values = [
         value
-        for node in select(page, wanted.selector, "attributes")
+        for node in select(page, wanted.selector, "attributes", budget)
         if (value := node.attributes.get(wanted.attribute)) is not None
     ]
     return AttributeValues(selector=wanted.selector, attribute=wanted.attribute, values=values)
@@ -86,10 +96,12 @@ def _values(page: LexborHTMLParser, wanted: AttributeSelector) -> AttributeValue
 def _write(
     document: Document, page: LexborHTMLParser, text: str, options: ScrapeOptions, resolve: Resolve
 ) -> None:
-    if "math" in text or "katex" in text:
-        write_formulas(page)
-    clean(page, text, options)
-    parts = _parts(page, options, document.title or "")
+    if _clean(page, text, options):
+        document.warn(HIDDEN_KEPT)
+    if options.only_main_content and not options.include_tags:
+        page, parts = _main_part(page, text, options, document)
+    else:
+        parts = _parts(page, options)
     show_late_images(page, resolve)
     if options.wants("html"):
         make_addresses_absolute(page, resolve)
@@ -106,28 +118,53 @@ def _write(
         )
 
 
-def _parts(page: LexborHTMLParser, options: ScrapeOptions, title: str) -> list[LexborNode]:
-    """What is to be written of the page."""
+def _clean(page: LexborHTMLParser, text: str, options: ScrapeOptions) -> bool:
+    if "math" in text or "katex" in text:
+        write_formulas(page)
+    return clean(page, text, options)
+
+
+def _main_part(
+    page: LexborHTMLParser, text: str, options: ScrapeOptions, document: Document
+) -> tuple[LexborHTMLParser, list[LexborNode]]:
+    """The page and its main part; with its framing, if nearly all of the text is in that."""
+    if page.body is None:
+        return page, []
+    title, total = document.title or "", text_length(page.body)
+    part = keep_main_content(page, page.body, title)
+    kept = text_length(part)
+    if kept >= total * MIN_KEPT_SHARE:
+        return page, [part]
+    # What was taken out cannot be put back: the page is parsed again.
+    whole, body = _cleaned(text, options)
+    prose = prose_length(body)
+    if kept >= prose * MIN_KEPT_SHARE:
+        return page, [part]
+    document.warn(FRAMES_KEPT)
+    part = keep_main_content(whole, body, title, trust_names=False)
+    if text_length(part) >= prose * MIN_KEPT_SHARE:
+        return whole, [part]
+    whole, body = _cleaned(text, options)
+    return whole, [body]
+
+
+def _cleaned(text: str, options: ScrapeOptions) -> tuple[LexborHTMLParser, LexborNode]:
+    page = _parse(text)
+    _clean(page, text, options)
+    assert page.body is not None  # noqa: S101 - the same text had one
+    return page, page.body
+
+
+def _parts(page: LexborHTMLParser, options: ScrapeOptions) -> list[LexborNode]:
+    """What is to be written of a page that is not cut down to its main part."""
     if options.include_tags:
         return _included(page, options.include_tags)
-    part = keep_main_content(page, title) if options.only_main_content else page.body
-    return [part] if part is not None else []
+    return [page.body] if page.body is not None else []
 
 
 def _included(page: LexborHTMLParser, selectors: list[str]) -> list[LexborNode]:
     """What the selectors name, in the order of the page and nothing twice."""
-    found = select(page, ", ".join(selectors), "includeTags")
-    ids = {node.mem_id for node in found}
-    return [node for node in found if not _has_ancestor(node, ids)]
-
-
-def _has_ancestor(node: LexborNode, ids: set[int]) -> bool:
-    parent = node.parent
-    while parent is not None:
-        if parent.mem_id in ids:
-            return True
-        parent = parent.parent
-    return False
+    return outermost(select(page, ", ".join(selectors), "includeTags"))
 
 
 def _serialise(parts: list[LexborNode]) -> str:

@@ -8,9 +8,18 @@ or nothing would be left.
 
 from __future__ import annotations
 
+import re
+
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from windrow.ingest.convert.cleaning import remove
+from windrow.ingest.convert.cleaning import (
+    HEADING,
+    HEADINGS,
+    is_inside,
+    is_prose,
+    remove,
+    text_length,
+)
 from windrow.ingest.convert.framing import (
     CALLOUT_NAMES,
     FRAME_NAMES,
@@ -24,7 +33,7 @@ MIN_SHARE = 0.4  # of the text of the cleaned page that is in the main part, if 
 MAX_BESIDE = 0.2  # as much text as this in others of its name, and it is only one of several
 MAX_FRAME_SHARE = 0.6  # of the text: a frame with more in it is the page, badly named
 
-HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt")
+_LETTER = re.compile(r"[^\W\d_]")
 # Only these are looked at for their names: text is full of small elements with classes.
 _NAMED_ELEMENTS = (
     ", ".join(
@@ -47,13 +56,13 @@ _NAMED_ELEMENTS = (
 )
 
 
-def keep_main_content(page: LexborHTMLParser, title: str) -> LexborNode | None:
-    """Takes the framing out of the page and says which part is left to be read."""
-    body = page.body
-    if body is None:
-        return None
+def keep_main_content(
+    page: LexborHTMLParser, body: LexborNode, title: str, *, trust_names: bool = True
+) -> LexborNode:
+    """Take the framing out of the page and return the part that is left to be read. Without
+    `trust_names`, prose stays wherever it is, whatever it is called."""
     headings = page.css("h1")
-    _remove_frames(page, body)
+    _remove_frames(page, body, trust_names=trust_names)
     part = _find_main_part(body)
     remove(_trimmings(part))
     if len(headings) == 1 and part.css_first("h1") is None:
@@ -77,11 +86,49 @@ def _is_in(heading: LexborNode, title: str) -> bool:
     return bool(text) and text in title.lower()
 
 
-def _remove_frames(page: LexborHTMLParser, body: LexborNode) -> None:
+def _remove_frames(page: LexborHTMLParser, body: LexborNode, *, trust_names: bool) -> None:
     most = len(body.text()) * MAX_FRAME_SHARE
-    for node in [*page.css(FRAMES), *_frames_by_role(page), *_named_frames(page)]:
+    for node in [*page.css(FRAMES), *_frames_by_role(page)]:
         if _frames(node) and len(node.text()) <= most:
             remove([node])
+    for node in _named_frames(page):
+        if _frames(node) and len(node.text()) <= most and not _is_content(node, trust_names):
+            remove([node])
+
+
+def _is_content(node: LexborNode, trust_names: bool) -> bool:
+    """Whether this is a part of the text, whatever it is called: what a heading says, code, or what
+    is in the main part and looks like prose. Framing is made of links and of forms."""
+    if node.attributes.get("role") == "heading":
+        return True
+    if is_inside(node, HEADINGS) or _is_only_heading(node) or _has_code(node):
+        return True
+    if trust_names and not _is_in_main(node):
+        return False
+    return is_prose(node)
+
+
+def _is_only_heading(node: LexborNode) -> bool:
+    """Whether this is the box of a heading, not of the name of the site (a link) or of a form."""
+    headings = node.css("h2, h3, h4, h5, h6")
+    return (
+        len(headings) == 1
+        and node.css_first("a[href]:not([href*='#']), form, input, select, textarea") is None
+        and 0 < text_length(node) == text_length(headings[0])
+    )
+
+
+def _is_in_main(node: LexborNode) -> bool:
+    parent = node.parent
+    while parent is not None:
+        if parent.tag in ("main", "article") or parent.attributes.get("role") == "main":
+            return True
+        parent = parent.parent
+    return False
+
+
+def _has_code(node: LexborNode) -> bool:
+    return any(_LETTER.search(listing.text()) for listing in node.css("pre"))
 
 
 def _frames_by_role(page: LexborHTMLParser) -> list[LexborNode]:
@@ -107,27 +154,28 @@ def _named_frames(page: LexborHTMLParser) -> list[LexborNode]:
 
 def _frames(node: LexborNode) -> bool:
     """Whether this really frames the page, and is no part of the text."""
+    if node.tag == "span":
+        return not _is_all_of_heading(node)
     if node.css_first("main, [role='main']") is not None:
         return False
-    if node.css_first("h1") is not None and _is_inside(node, ("article", "main")):
+    is_in_main = _is_in_main(node)
+    if is_in_main and (node.css_first("h1") is not None or _has_code(node)):
         return False
     match node.tag:
         case "header":  # of an article: its heading and who wrote it when
-            return not _is_inside(node, ("article", "main"))
+            return not is_in_main
         case "footer":  # of a quotation: whose it is
-            return not _is_inside(node, ("blockquote",))
+            return not is_inside(node, ("blockquote",))
         case "aside":
             return CALLOUT_NAMES.isdisjoint((node.attributes.get("class") or "").lower().split())
     return True
 
 
-def _is_inside(node: LexborNode, tags: tuple[str, ...]) -> bool:
+def _is_all_of_heading(node: LexborNode) -> bool:
     parent = node.parent
-    while parent is not None:
-        if parent.tag in tags:
-            return True
+    while parent is not None and parent.tag not in HEADINGS:
         parent = parent.parent
-    return False
+    return parent is not None and text_length(parent) == text_length(node)
 
 
 def _find_main_part(body: LexborNode) -> LexborNode:
@@ -150,9 +198,14 @@ def _beside(largest: LexborNode, parts: list[tuple[int, LexborNode]]) -> int:
 
 
 def _trimmings(part: LexborNode) -> list[LexborNode]:
-    return [
-        node
-        for node in part.css(TRIMMINGS)
-        # A heading that opens what is under it is still a heading.
-        if not (node.tag == "button" and _is_inside(node, HEADINGS))
-    ]
+    return [node for node in part.css(TRIMMINGS) if not _says_something(node)]
+
+
+def _says_something(node: LexborNode) -> bool:
+    """Whether this is a part of the text: a heading that opens what is under it or links to itself,
+    code that is called what its line numbers (which have no letters) are called, or prose."""
+    heading = node if is_inside(node, HEADINGS) else node.css_first(HEADING)
+    if heading is not None:
+        return _LETTER.search(heading.text()) is not None
+    codes = node.css("pre, code")
+    return any(_LETTER.search(code.text()) for code in codes) or is_prose(node)

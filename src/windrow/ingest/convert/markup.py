@@ -141,6 +141,9 @@ def _link_heading(page: LexborHTMLParser, heading: LexborNode) -> None:
         link = link.parent
     if link is None or link.tag != "a":
         return
+    if (link.attributes.get("href") or "").startswith("#"):
+        link.unwrap()  # to itself
+        return
     smaller = page.create_node("a")
     smaller.attrs["href"] = link.attributes.get("href") or ""
     for child in list(heading.iter(include_text=True)):
