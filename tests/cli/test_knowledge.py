@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,10 @@ import pytest
 from tests.cli.conftest import Read, Windrow
 from tests.web.conftest import own_kinds, site, site_server  # noqa: F401
 from tests.web.site import Site
+from windrow import Queue
+from windrow.pipelines.web.payloads import SCRAPE, SCRAPE_ROW
+from windrow.queue.ids import new_id
+from windrow.queue.records import WorkerRow
 
 ALLOWED = {"WINDROW_ALLOW_HOSTS": "127.0.0.0/8"}
 
@@ -54,6 +60,50 @@ def test_folder_is_added_listed_shown_refreshed_and_removed(
     assert "add --yes" in kept.stdout
     assert read("sources", "remove", added["id"], "--yes")["is_removed"]
     assert read("sources", "list") == []
+
+
+def test_folder_is_added_beside_a_worker_that_takes_other_jobs(
+    windrow: Windrow, store_url: str, docs: Path
+) -> None:
+    """The command works itself then, and leaves rows that others insert to workers."""
+
+    async def prepare() -> str:
+        async with Queue.open(store_url) as queue:
+            other = WorkerRow(
+                new_id(), "other", socket.gethostname(), os.getpid(), None, (SCRAPE,), 1
+            )
+            await queue.store.register_worker(other, 600)
+            row = await queue.enqueue(SCRAPE_ROW, {"url": "http://127.0.0.1/"}, queue=SCRAPE_ROW)
+            return row.id
+
+    row_id = asyncio.run(prepare())
+    added = windrow("add", str(docs))
+    assert (added.returncode, added.stderr) == (0, "")
+    assert "Pears" in windrow("search", "pears").stdout
+    assert '"ready"' in windrow("jobs", "show", row_id, "--json").stdout
+
+
+def test_skipped_and_redacted_files_are_listed_with_the_reason(
+    windrow: Windrow, read: Read, docs: Path
+) -> None:
+    value = "q7RtZ2mK" + "9xLw4VbN"
+    (docs / "prod.env").write_text(f"TOKEN={value}")
+    (docs / "app.yaml").write_text(f"token: {value}")
+    added = read("add", str(docs), "--title", "Fruit")
+
+    shown = windrow("sources", "show", "Fruit", "--limit", "1")
+    assert "prod.env" not in shown.stdout
+    assert "app.yaml" in shown.stdout
+    assert "--after app.yaml" in shown.stderr
+    rest = read("sources", "show", "Fruit", "--after", "app.yaml")
+    assert [one["uri"] for one in rest["skipped_files"]] == ["prod.env"]
+    assert rest["skipped_by_reason"] == {"redacted": 1, "secret": 1}
+    assert value not in str([shown.stdout, rest, read("search", value)])
+
+    again = read("add", str(docs), "--include-secrets")
+    assert again["documents"] == added["documents"] + 1
+    assert read("sources", "show", "Fruit")["skipped_files"] == []
+    assert value in windrow("search", value).stdout
 
 
 def test_file_note_and_library_are_added(windrow: Windrow, read: Read, docs: Path) -> None:

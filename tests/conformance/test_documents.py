@@ -257,6 +257,19 @@ async def test_documents_come_in_pages_by_place(store: Store) -> None:
     assert [one.uri for one in second] == ["00", "01"]
 
 
+async def test_documents_that_were_skipped_or_redacted_are_listed_alone(store: Store) -> None:
+    rows = [document(name) for name in ("a", "b", "c", "d")]
+    rows[1] = (replace(rows[1][0], pending=None, skipped="empty"), rows[1][1])
+    rows[3] = (replace(rows[3][0], metadata={"redacted": {"private key": 1}}), rows[3][1])
+    await put(store, *rows)
+
+    first = await store.list_documents("acme", "docs", only_noted=True, limit=1)
+    place = Place(first[0].source, first[0].uri, first[0].branch)
+    rest = await store.list_documents("acme", "docs", only_noted=True, after=place)
+
+    assert [one.uri for one in [*first, *rest]] == ["b", "d"]
+
+
 async def test_sources_are_described_noted_listed_and_removed_with_their_documents(
     store: Store, clock: FakeClock
 ) -> None:
@@ -312,6 +325,17 @@ async def test_sources_are_counted_each_by_itself_and_no_further_than_asked(stor
     [without] = await store.count_sources([named("s1")], with_chunks=False)
     assert without == replace(counted, chunks=0)
     assert await store.count_sources([]) == []
+
+
+async def test_a_file_that_was_skipped_is_not_counted_as_a_document(store: Store) -> None:
+    skipped, content = document("logo.bin")
+    await put(store, document("a.md"))
+    await store.put_documents([replace(skipped, pending=None, skipped="binary file")], [content])
+    for [counted] in (
+        await store.count_documents("acme"),
+        await store.count_sources([named("s1")]),
+    ):
+        assert (counted.documents, counted.pending, counted.skipped) == (1, 1, 1)
 
 
 async def test_deleting_a_tenant_takes_what_is_theirs_and_nothing_else(store: Store) -> None:
@@ -410,6 +434,7 @@ async def test_document_whose_text_is_refused_says_why_until_it_has_another(stor
     assert (found.content, found.pending, found.skipped) == (old.id, new.id, "too long")
     [counted] = await store.count_documents("acme")
     assert (counted.searchable, counted.pending, counted.skipped) == (1, 0, 1)
+    assert counted.documents == 1, "it is still found by its words of before"
     [one] = await store.count_sources([named("s1")])
     assert (one.searchable, one.pending, one.skipped) == (1, 0, 1)
     pending = await store.count_pending("acme", "docs", "s1")

@@ -25,9 +25,10 @@ async def test_u8_folder_becomes_documents(desk: Desk) -> None:
     result = await desk.scan()
 
     assert result["new"] == 2
-    assert result["left_out"] == {"ignored": 1, "binary": 1}
+    assert (result["left_out"], result["skipped"]) == ({"ignored": 1}, 1)
     assert await desk.uris() == ["README.md", "src/app.py"]
-    readme, app = await desk.documents()
+    readme, app, logo = await desk.documents()
+    assert logo.skipped == "binary file"
     assert (readme.title, readme.language, readme.branch) == ("Title", "markdown", "")
     assert (app.title, app.language, app.metadata["file_type"]) == ("app.py", "python", "code")
     assert await desk.text("src/app.py") == "def main(): pass\n"
@@ -129,7 +130,7 @@ async def test_options_of_a_folder_are_remembered(desk: Desk) -> None:
     result = await desk.scan()
 
     assert await desk.uris() == ["a.py"]
-    assert result["left_out"] == {"ignored": 1, "too deep": 1}
+    assert (result["left_out"], result["skipped"]) == ({"ignored": 1}, 1)
 
 
 async def test_file_that_is_ignored_meanwhile_is_dropped_when_it_is_its_turn(desk: Desk) -> None:

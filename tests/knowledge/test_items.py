@@ -58,7 +58,7 @@ def test_u4_keys_are_made_as_the_document_says(item_type: Any) -> None:
     assert item.unique == f"{item_type}:docs:{digest}"
     assert (item.kind, item.on_conflict) == (f"{item_type}.{op}", "follow")
     assert item.headers == {"collection": "docs"}
-    assert (item.lease, item.max_attempts) == (300, 4)
+    assert (item.lease, item.max_attempts) == (None, 4)
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_u5_priorities_are_those_of_the_table() -> None:
         new_item("file", "ingest", "", EXAMPLES["file"][0])
 
 
-def test_u6_leases_are_five_minutes_unless_said_otherwise(queue: Any) -> None:
+def test_u6_leases_are_the_workers_unless_set_per_type(queue: Any) -> None:
     handlers = knowledge_handlers(Knowledge(queue), leases={"folder": 900})
 
     leases = {one.kind: one.lease for one in handlers}
-    assert leases["file.ingest"] == leases["rename.update"] == 300
+    assert leases["file.ingest"] == leases["rename.update"] is None
     assert leases["folder.scan"] == leases["folder.ingest"] == 900
     assert len(handlers) == 21  # those of refreshes, sessions and what is handed in too
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import signal
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,18 +20,22 @@ from windrow.pipelines.index.payloads import QUEUE as INDEX
 from windrow.pipelines.knowledge.context import Knowledge
 from windrow.pipelines.knowledge.handlers import knowledge_handlers
 from windrow.pipelines.knowledge.items import QUEUE, new_item
-from windrow.queue.store import open_store
+from windrow.queue.job import DEFAULT_MAX_CRASHES, Job
+from windrow.queue.opening import open_store
 from windrow.search.request import SearchRequest
 from windrow.services.indexing import find_home, open_index
 from windrow.services.searching import search
 from windrow.settings import Settings
 from windrow.testing import drain
+from windrow.worker.worker import DEFAULT_LEASE
 
 FILES = 300
+# A job that is hit by as many kills as it has crashes fails, as it should.
+MOST_KILLS = DEFAULT_MAX_CRASHES - 1
 PATIENCE = 240.0
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.chaos)])
+@pytest.mark.parametrize("kills", [1, pytest.param(MOST_KILLS, marks=pytest.mark.chaos)])
 async def test_killed_ingestion_loses_and_doubles_nothing(
     store_url: str, tmp_path: Path, kills: int
 ) -> None:
@@ -57,6 +62,38 @@ async def test_killed_ingestion_loses_and_doubles_nothing(
         assert second.result["unchanged"] == FILES
         assert await queue.list(queue=QUEUE, state="failed") == []
         assert await queue.list(queue=INDEX, state="failed") == []
+
+
+async def test_add_after_a_killed_add_says_what_it_waits_for_and_not_for_long(
+    store_url: str, tmp_path: Path
+) -> None:
+    folder, log = tmp_path / "docs", tmp_path / "log"
+    _make_files(folder)
+    settings = Settings(database_url=store_url, data_dir=str(tmp_path / "data"))
+    async with asyncio.timeout(PATIENCE), Queue.open(store_url) as queue:
+        killed = _windrow(settings, "add", str(folder), "--quiet")
+        held: Sequence[Job] = []
+        while not held:
+            killed.send_signal(signal.SIGCONT)
+            await asyncio.sleep(0.005)
+            killed.send_signal(signal.SIGSTOP)
+            held = await queue.list(queue=QUEUE, state="active", limit=FILES)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        longest = max(one.lease_expires_at for one in held if one.lease_expires_at)
+        assert longest - datetime.now(UTC) < timedelta(seconds=DEFAULT_LEASE + 1)
+
+        second = _windrow(settings, "add", str(folder), "--quiet", log=log)
+        while "waiting for job" not in (log.read_text() if log.exists() else ""):
+            assert second.poll() is None, log.read_text()
+            await asyncio.sleep(0.05)
+        await _let_leases_run_out(store_url)
+        assert "300 documents" in await asyncio.to_thread(second.communicate)
+
+        said = log.read_text()
+        assert f":{killed.pid} is gone and its lease lasts until {longest:%H:%M:%S} UTC" in said
+        assert any(one.id in said for one in held)
+        assert said.count("waiting for job") == 1
 
 
 def _make_files(folder: Path) -> None:
@@ -96,12 +133,16 @@ async def _check_index(queue: Queue, settings: Settings) -> None:
 
 
 def _worker(settings: Settings, *options: str) -> Command:
+    return _windrow(settings, "worker", *options)
+
+
+def _windrow(settings: Settings, *words: str, log: Path | None = None) -> Command:
     environment = {
         **os.environ,
         "WINDROW_DATABASE_URL": settings.database_url,
         "WINDROW_DATA_DIR": settings.data_dir,
     }
-    return Command("worker", *options, cwd=ROOT, environment=environment)
+    return Command(*words, cwd=ROOT, environment=environment, log=log)
 
 
 async def _work_off(settings: Settings) -> None:
@@ -119,8 +160,8 @@ async def _until(queue: Queue, moment: int) -> None:
 
 
 async def _let_leases_run_out(url: str) -> None:
-    """What a killed worker held is free when its lease runs out, in five minutes; the test does not
-    wait for that."""
+    """What a killed worker held is free when its lease expires, in half a minute; the test does
+    not wait for that."""
     store = await open_store(url, clock=FakeClock(datetime.now(UTC) + timedelta(minutes=10)))
     while await store.rescue_jobs():
         pass

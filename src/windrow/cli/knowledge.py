@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -14,6 +15,7 @@ from windrow.cli.output import (
     DatabaseOption,
     JsonOption,
     StatusLine,
+    YesOption,
     age,
     ask,
     give_up,
@@ -32,7 +34,7 @@ from windrow.settings import Settings
 if TYPE_CHECKING:
     from windrow.queue.documents import Source
     from windrow.queue.queue import Queue
-    from windrow.services.knowledge import SourceInfo
+    from windrow.services.knowledge import SourceInfo, SourceNotes
     from windrow.services.knowledge_runs import AddRun, Lost
     from windrow.services.watching import Seen
 
@@ -43,9 +45,11 @@ ConcurrencyOption = Annotated[
     int, typer.Option(help="Jobs at once, if no other worker takes them.")
 ]
 
-app = typer.Typer(
-    help="List, show, refresh, export, import and remove sources.", no_args_is_help=True
-)
+IncludeSecretsOption = Annotated[
+    bool, typer.Option("--include-secrets", help="Index files that hold secrets, as they are.")
+]
+
+app = Noun(help="List, show, refresh, export, import and remove sources.", no_args_is_help=True)
 
 
 def add(
@@ -69,6 +73,7 @@ def add(
     follow_symlinks: Annotated[
         bool, typer.Option("--follow-symlinks", help="Of a folder: go where links lead.")
     ] = False,
+    include_secrets: IncludeSecretsOption = False,
     limit: Annotated[int | None, typer.Option(help="Of a site: the most pages.")] = None,
     page: Annotated[bool, typer.Option("--page", help="Of a URL: that page alone.")] = False,
     url: Annotated[
@@ -96,6 +101,7 @@ def add(
             ignore_patterns=ignore,
             max_depth=depth,
             follow_symlinks=follow_symlinks or None,
+            include_secrets=include_secrets or None,
         ),
         crawl=given_options(limit=limit, maxDiscoveryDepth=depth),
         is_page=page,
@@ -122,6 +128,7 @@ def watch(
     collection: Annotated[str, typer.Option(help="Where they are searched.")] = "default",
     tenant: TenantOption = None,
     tags: Annotated[list[str] | None, typer.Option("--tag", help="Give them a tag.")] = None,
+    include_secrets: IncludeSecretsOption = False,
     debounce: Annotated[str, typer.Option(help="How long changes are collected.")] = "1s",
     concurrency: ConcurrencyOption = 10,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
@@ -139,7 +146,12 @@ def watch(
         elif not quiet:
             print(_seen_line(seen), flush=True)
 
-    options = AddOptions(collection=collection, tenant=tenant, tags=tags or ())
+    options = AddOptions(
+        collection=collection,
+        tenant=tenant,
+        tags=tags or (),
+        walk=given_options(include_secrets=include_secrets or None),
+    )
     run(
         run_watch(
             settings,
@@ -210,18 +222,35 @@ def list_(
 @app.command("show")
 def show(
     source: Annotated[str, typer.Argument(help="Its id, address, path or title.")],
+    limit: Annotated[int, typer.Option(min=0, help="Most skipped files to list.")] = 100,
+    after: Annotated[
+        str | None, typer.Option(metavar="FILE", help="List skipped files after this one.")
+    ] = None,
     tenant: TenantOption = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one source with its options and counts."""
-    from windrow.services.knowledge import find_source
+    """Show a source: options, counts, and files skipped or redacted, with the reason."""
+    from windrow.services.knowledge import find_source, list_notes, reason_of
 
-    fields = source_fields(_ask(lambda queue: find_source(queue, source, tenant=tenant), database))
+    async def look(queue: Queue) -> tuple[SourceInfo, SourceNotes]:
+        info = await find_source(queue, source, tenant=tenant)
+        return info, await list_notes(queue, info.source, after=after, limit=limit)
+
+    info, notes = _ask(look, database)
+    fields = source_fields(info) | {"skipped_by_reason": dict(notes.by_reason)}
+    files = [(document.uri, document.branch, reason_of(document)) for document in notes.page]
     if as_json:
-        print_json(fields)
-    else:
-        print_fields(fields)
+        listed = [{"uri": uri, "branch": branch, "reason": why} for uri, branch, why in files]
+        print_json(fields | {"skipped_files": listed, "has_more_skipped": notes.has_more})
+        return
+    print_fields(fields)
+    if files:
+        print()
+        print_table(["file", "branch", "reason"], files)
+    if notes.has_more:
+        following = plain(files[-1][0]) if files else ""
+        print(f"There are more: add --after {shlex.quote(following)}", file=sys.stderr)
 
 
 @app.command("refresh")

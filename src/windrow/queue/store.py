@@ -675,8 +675,10 @@ class DocumentStore(Protocol):
         *,
         after: Place | None = None,
         limit: int = 1000,
+        only_noted: bool = False,
     ) -> list[DocumentInfo]:
-        """A page of them, by source, uri and branch."""
+        """A page of them, by source, uri and branch. `only_noted`: those that were skipped, or from
+        which secrets were taken out."""
         ...
 
     async def count_documents(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from windrow.ingest.web.scope import CrawlOptions
 from windrow.ingest.web.urls import canonical, normalise
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import source_id
+from windrow.pipelines.knowledge.handing import COLLECTION as DEFAULT_COLLECTION
 from windrow.pipelines.knowledge.items import QUEUE, ContentPayload, LibraryPayload, new_item
 from windrow.pipelines.knowledge.libraries import PATTERNS, library_id
 from windrow.pipelines.knowledge.refreshing import (
@@ -39,13 +41,20 @@ from windrow.pipelines.knowledge.refreshing import (
     unplan_refresh,
 )
 from windrow.pipelines.web.payloads import CRAWL, SCRAPE, BudgetPayload
-from windrow.queue.documents import DocumentInfo, Source, SourceCounts, SourceKind, SourceRow
+from windrow.queue.documents import (
+    DocumentInfo,
+    Place,
+    Source,
+    SourceCounts,
+    SourceKind,
+    SourceRow,
+)
 from windrow.queue.job import LIVE, Job, JobState, Priority
 from windrow.queue.queue import Queue
 from windrow.services.listing import Page, list_page
 from windrow.services.tenant_queue import TenantQueue
 
-COLLECTION: Final = "default"
+COLLECTION: Final = DEFAULT_COLLECTION
 LIBRARY: Final = "library:"
 DAY_SECONDS: Final = 86_400
 PAGE: Final = 1000
@@ -104,12 +113,26 @@ class SourceInfo:
     @property
     def has_more(self) -> bool:
         """Whether there may be more documents than were counted."""
-        return self.most is not None and self.documents >= self.most
+        return self.most is not None and self._counted >= self.most
 
     @property
     def most_cut(self) -> int | None:
         """Of how many documents, the first, the chunks were counted, if not of all."""
-        return MOST_CUT if self.most is not None and self.documents > MOST_CUT else None
+        return MOST_CUT if self.most is not None and self._counted > MOST_CUT else None
+
+    @property
+    def _counted(self) -> int:
+        """At least the documents that were counted, skipped ones included."""
+        return self.documents + self.counts.skipped if self.counts else 0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNotes:
+    """Files that were skipped or redacted."""
+
+    by_reason: Mapping[str, int]
+    page: Sequence[DocumentInfo]
+    has_more: bool
 
 
 async def add(
@@ -206,6 +229,35 @@ async def list_sources(
     return [SourceInfo(one, counts.get((one.tenant, one.id))) for one in found]
 
 
+async def list_notes(
+    queue: Queue, source: SourceRow, *, after: str | None = None, limit: int
+) -> SourceNotes:
+    """What of a source was skipped or redacted: how many for each reason, and a page of the files,
+    behind the address `after`."""
+    counts: Counter[str] = Counter()
+    page: list[DocumentInfo] = []
+    has_more = False
+    place: Place | None = None
+    while found := await queue.store.list_documents(
+        source.tenant, source.collection, source.id, after=place, limit=PAGE, only_noted=True
+    ):
+        for document in found:
+            counts[reason_of(document).partition(":")[0]] += 1
+            if after is None or document.uri > after:
+                has_more = len(page) == limit
+                page += [] if has_more else [document]
+        place = Place(found[-1].source, found[-1].uri, found[-1].branch)
+    return SourceNotes(dict(counts.most_common()), page, has_more)
+
+
+def reason_of(document: DocumentInfo) -> str:
+    """Why a file was skipped, or what was taken out of it."""
+    if document.skipped is not None:
+        return document.skipped
+    kinds = document.metadata["redacted"]
+    return "redacted: " + ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
+
+
 async def list_some(
     queue: Queue, *, tenant: str | None, after: tuple[str, str], limit: int, most: int
 ) -> list[SourceInfo]:
@@ -285,7 +337,7 @@ async def refresh_now(
 
 async def change_source(queue: Queue, source: Source, **changes: Any) -> None:
     """Give a source another title, tags, options, or time between looks."""
-    named = {one.name: getattr(source, one.name) for one in fields(SourceRow)}
+    named = {one.name: getattr(source, one.name) for one in msgspec.structs.fields(SourceRow)}
     row = SourceRow(**{**named, **changes})
     await queue.store.put_sources([row])
     if row.refresh_seconds is None:
@@ -441,7 +493,8 @@ def _library(name: str, options: AddOptions) -> SourceRow:
 def _on_disk(what: str, options: AddOptions) -> SourceRow:
     path = Path(os.path.abspath(os.path.expanduser(what)))
     if path.is_file():
-        return _row(options, "file", to_text(path), to_text(path.name), {})
+        kept = {name: True for name in ("include_secrets",) if options.walk.get(name)}
+        return _row(options, "file", to_text(path), to_text(path.name), kept)
     if not path.is_dir():
         raise FileGone(os.fspath(path))
     repository = find_repository(path)
@@ -452,8 +505,6 @@ def _on_disk(what: str, options: AddOptions) -> SourceRow:
     title = to_text(path.name)
     if repository is None or repository.root != path:
         return _row(options, "folder", to_text(path), title, msgspec.to_builtins(walk))
-    if "max_depth" not in options.walk:
-        walk = msgspec.structs.replace(walk, max_depth=100)
     kept = msgspec.to_builtins(walk)
     remote = repository.remote
     if remote:

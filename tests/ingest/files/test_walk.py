@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from windrow.errors import FileGone, FileRefused
+from windrow.ingest.files.ignore import Judge
 from windrow.ingest.files.names import to_path, to_text
-from windrow.ingest.files.walk import Walk, WalkOptions, walk
+from windrow.ingest.files.walk import SECRET_NAME, Walk, WalkOptions, walk
 
 REPOSITORY = Path(__file__).parents[3]
 is_root = os.geteuid() == 0
@@ -30,7 +31,43 @@ def test_depth_and_recursion_are_bounded(tmp_path: Path) -> None:
     assert _names(walk(tmp_path, WalkOptions(recursive=False))) == ["0.md"]
     deep = walk(tmp_path, WalkOptions(max_depth=2))
     assert _names(deep) == ["0.md", "a/1.md", "a/b/2.md"]
-    assert deep.left_out["too deep"] == 1
+    assert [(one.path, one.reason) for one in deep.skipped] == [
+        ("a/b/c", "folder too deep: at most 2 below the top")
+    ]
+
+
+def test_a_tree_is_walked_to_its_bottom(tmp_path: Path) -> None:
+    """Sources of Java are deeper than ten folders; nothing here may recurse."""
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1_200):
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(os.open("Main.java", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+    os.close(folder)
+
+    found = walk(tmp_path)
+
+    assert _names(found) == ["d/" * 1_200 + "Main.java"]
+    assert not Judge(tmp_path).leaves_out(found.files[0].path)
+    for _ in range(1_199):  # what removes temporary folders recurses
+        (tmp_path / "d" / "d").rename(tmp_path / "below")
+        (tmp_path / "d").rmdir()
+        (tmp_path / "below").rename(tmp_path / "d")
+
+
+def test_secrets_are_skipped_by_name_unless_they_are_asked_for(tmp_path: Path) -> None:
+    _write(tmp_path, "prod.env", ".npmrc", "a.md", ".env.example", "secrets.py", "id_rsa.pub")
+
+    found = walk(tmp_path)
+
+    assert _names(found) == [".env.example", "a.md", "id_rsa.pub", "secrets.py"]
+    assert {one.path: one.reason for one in found.skipped} == {
+        "prod.env": SECRET_NAME,
+        ".npmrc": SECRET_NAME,
+    }
+    assert len(_names(walk(tmp_path, WalkOptions(include_secrets=True)))) == 6
 
 
 def test_links_that_go_round_end(tmp_path: Path) -> None:
@@ -46,7 +83,7 @@ def test_links_that_go_round_end(tmp_path: Path) -> None:
     assert followed.left_out["symlink loop"] == 1
 
 
-def test_sockets_pipes_and_binaries_are_counted_not_listed(tmp_path: Path) -> None:
+def test_binaries_are_listed_and_sockets_and_pipes_are_counted(tmp_path: Path) -> None:
     _write(tmp_path, "a.md", "logo.PNG", "lib.so")
     os.mkfifo(tmp_path / "pipe.md")
     with socket.socket(socket.AF_UNIX) as listener:
@@ -56,7 +93,7 @@ def test_sockets_pipes_and_binaries_are_counted_not_listed(tmp_path: Path) -> No
 
     assert _names(found) == ["a.md"]
     assert found.left_out["no regular file"] == 2
-    assert found.left_out["binary"] == 2
+    assert {one.path for one in found.skipped} == {"logo.PNG", "lib.so"}
 
 
 def test_files_that_are_too_large_are_reported_with_the_reason(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """What is in a folder: every file with its size and time, and why others were left out.
 
-Nothing is opened. A folder that cannot be read is named in `unread`: what was known to be in it is
-not gone. A file that goes while we look is simply not there.
+Nothing is opened. What is skipped is named with its reason; what rules, links and special files
+leave out is only counted. A folder that cannot be read is named in `unread` too: what was known to
+be in it is not gone. A file that goes while we look is simply not there.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import msgspec
 
 from windrow.errors import FileGone
 from windrow.ingest.files.detect import is_binary_name
-from windrow.ingest.files.ignore import FILES, NEVER, Ignore, Rules, start
+from windrow.ingest.files.ignore import FILES, NEVER, Ignore, Rules, check_rules, start
 from windrow.ingest.files.limits import SizeLimits, reason_too_large
 from windrow.ingest.files.refusing import cannot_read
+from windrow.redaction import is_secret_file
 
-DEPTH: Final = 10
+BINARY: Final = "binary file"
+SECRET_NAME: Final = "secret: its name says that it holds secrets"  # noqa: S105 - no password
 
 
 class WalkOptions(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -31,10 +34,11 @@ class WalkOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     patterns: tuple[str, ...] = ()  # as in .gitignore; none: all files
     ignore_patterns: tuple[str, ...] = ()
     recursive: bool = True
-    max_depth: int = DEPTH  # folders below the top
+    max_depth: int | None = None  # folders below the top; None: all
     follow_symlinks: bool = False
     max_bytes: int | None = None
     max_bytes_by_extension: Mapping[str, int] = {}
+    include_secrets: bool = False
 
     def limits(self) -> SizeLimits:
         return SizeLimits.of(self.max_bytes, self.max_bytes_by_extension)
@@ -49,7 +53,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class SkippedFile:
-    """A file that is wanted and cannot be had."""
+    """A file, or a folder with all that is in it, that is wanted and not taken."""
 
     path: str
     size: int
@@ -93,6 +97,8 @@ class _Walker:
     def __init__(self, top: Path, options: WalkOptions, ignore: Ignore, way: str) -> None:
         self._options = options
         self._limits = options.limits()
+        check_rules(options.patterns, "patterns")
+        check_rules(options.ignore_patterns, "ignore_patterns")
         self._wanted = Rules(options.patterns)
         self._unwanted = Rules(options.ignore_patterns)
         self._way = way
@@ -131,6 +137,7 @@ class _Walker:
             if folder is self._top:
                 raise cannot_read(folder.path, error) from error
             self._found.unread.append(folder.name)
+            self._skip(folder.name.removesuffix("/"), f"unreadable folder: {error.strerror}")
         return None
 
     def _look(self, folder: _Folder, entries: list[os.DirEntry[str]]) -> Iterator[_Folder]:
@@ -141,14 +148,18 @@ class _Walker:
                 if self._is_left_out(folder, entry.name, name, is_folder):
                     self._found.left_out["ignored"] += 1
                 elif is_folder:
-                    if self._may_enter(folder):
+                    if self._may_enter(folder, name):
                         yield _Folder(entry.path, f"{name}/", folder.depth + 1, folder.ignore)
                 else:
                     self._take(entry, name)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                self._found.skipped.append(SkippedFile(name, 0, 0, f"unreadable: {error.strerror}"))
+                self._skip(name, f"unreadable: {error.strerror}")
+
+    def _skip(self, name: str, reason: str, found: os.stat_result | None = None) -> None:
+        size, mtime_ns = (found.st_size, found.st_mtime_ns) if found is not None else (0, 0)
+        self._found.skipped.append(SkippedFile(name, size, mtime_ns, reason))
 
     def _is_left_out(self, folder: _Folder, base: str, name: str, is_folder: bool) -> bool:
         if base in NEVER:
@@ -159,11 +170,12 @@ class _Walker:
             return True
         return folder.ignore.leaves_out(self._way + name, is_folder=is_folder)
 
-    def _may_enter(self, folder: _Folder) -> bool:
+    def _may_enter(self, folder: _Folder, name: str) -> bool:
         if not self._options.recursive:
             return False
-        if folder.depth >= self._options.max_depth:
-            self._found.left_out["too deep"] += 1
+        deepest = self._options.max_depth
+        if deepest is not None and folder.depth >= deepest:
+            self._skip(name, f"folder too deep: at most {deepest} below the top")
             return False
         return True
 
@@ -174,11 +186,12 @@ class _Walker:
         found = entry.stat(follow_symlinks=self._options.follow_symlinks)
         if not stat.S_ISREG(found.st_mode):
             self._found.left_out["no regular file"] += 1
+        elif not self._options.include_secrets and is_secret_file(entry.name):
+            self._skip(name, SECRET_NAME, found)
         elif is_binary_name(entry.name):
-            self._found.left_out["binary"] += 1
+            self._skip(name, BINARY, found)
         elif found.st_size > (most := self._limits.of_name(entry.name)):
-            reason = reason_too_large(found.st_size, most)
-            self._found.skipped.append(SkippedFile(name, found.st_size, found.st_mtime_ns, reason))
+            self._skip(name, reason_too_large(found.st_size, most), found)
         else:
             self._found.files.append(FoundFile(name, found.st_size, found.st_mtime_ns))
 

@@ -25,6 +25,7 @@ from windrow.ingest.project.identity import without_credentials
 from windrow.ingest.project.repository import find_repository
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import (
+    SECRETS_MARK,
     Item,
     Knowledge,
     branch_of,
@@ -35,6 +36,7 @@ from windrow.pipelines.knowledge.context import (
     options_of,
     path_of,
     prefix_of,
+    secrets_mark,
     sources_of,
 )
 from windrow.pipelines.knowledge.items import FilePayload, FolderPayload, ProjectPayload
@@ -65,7 +67,7 @@ async def scan_project(knowledge: Knowledge, job: Job, payload: ProjectPayload) 
     source: SourceRow | None = known.get(to_text(top))
     is_known = source is not None or payload.source is not None  # which was removed just now
     if source is None:
-        source = folder_source(item, top, "project", WalkOptions(max_depth=100))
+        source = folder_source(item, top, "project", WalkOptions())
     repository = await asyncio.to_thread(find_repository, top)
     remote = payload.git_remote or (repository.remote if repository else None)
     options = dict(source.options)
@@ -107,7 +109,7 @@ async def scan(
     branch = await asyncio.to_thread(branch_of, top, item.branch)
     documents = await documents_of(knowledge, source, prefix=prefix, branch=branch)
     known = {path_of(document).removeprefix(prefix): document for document in documents}
-    changes = _compare(found, known)
+    changes = _compare(found, known, secrets_mark(source))
     rows = [
         _skipped_row(source, branch, prefix, skipped, known.get(skipped.path))
         for skipped in found.skipped
@@ -119,17 +121,22 @@ async def scan(
     await store.put_sources([source, note], are_known=is_known, tx=job.tx)
     if rows:
         await store.put_documents(rows, tx=job.tx)
-    return Done(_report(changes, found), then=_jobs(item, job, source, top, branch, changes))
+    then = _jobs(item, job, source, top, branch, changes)
+    if any(before.content for row in rows if (before := known.get(row.uri.removeprefix(prefix)))):
+        then.append(tidy_job())
+    return Done(_report(changes, found), then=then)
 
 
-def _compare(found: Walk, known: dict[str, DocumentInfo]) -> Changes:
-    """What has changed. What the walk skipped is there, and noted anew."""
+def _compare(found: Walk, known: dict[str, DocumentInfo], mark: int) -> Changes:
+    """What has changed. What the walk skipped is there, and noted anew. What was read under other
+    rules for secrets is read again."""
     skipped = {skipped.path for skipped in found.skipped}
     files = {}
     for path, document in known.items():
         if path in skipped:
             continue
         is_settled = document.is_searchable or document.skipped is not None
+        is_settled &= document.metadata.get(SECRETS_MARK, 0) == mark
         mtime_ns = int(document.metadata.get("mtime_ns") or 0)
         files[path] = KnownFile(path, document.size, mtime_ns, is_settled)
     return compare(found.files, files, unread=found.unread)
@@ -205,7 +212,7 @@ def _skipped_row(
         branch=branch,
         title=uri.rpartition("/")[2],
         tags=source.tags,
-        metadata={"mtime_ns": skipped.mtime_ns},
+        metadata={"mtime_ns": skipped.mtime_ns, SECRETS_MARK: secrets_mark(source)},
         size=skipped.size,
         skipped=skipped.reason,
         dated_at=datetime.fromtimestamp(skipped.mtime_ns / 1e9, UTC) if skipped.mtime_ns else None,

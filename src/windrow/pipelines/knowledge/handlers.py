@@ -24,7 +24,6 @@ from windrow.pipelines.knowledge.handing import (
     feed,
 )
 from windrow.pipelines.knowledge.items import (
-    LEASE_SECONDS,
     MAX_ATTEMPTS,
     PAYLOADS,
     QUEUE,
@@ -75,22 +74,23 @@ def knowledge_handlers(
     knowledge: Knowledge, *, leases: Mapping[ItemType, int] | None = None
 ) -> list[Handler]:
     """A handler for each of the eighteen pairs, and those of refreshes and of what is handed in.
-    `leases` are in seconds, by type; the usual one is five minutes."""
+    `leases` are in seconds, by type; the default is the worker's, which is
+    short: it is renewed while the handler runs, and bounds the wait after a worker was killed."""
     seconds = leases or {}
     storage = Storage(knowledge.queue)
     single = [
-        _single(pair, function, knowledge, storage, seconds.get(pair[0], LEASE_SECONDS))
+        _single(pair, function, knowledge, storage, seconds.get(pair[0]))
         for pair, function in ONE_BY_ONE.items()
     ]
     batched = [
-        _batched(pair, function, knowledge, storage, seconds.get(pair[0], LEASE_SECONDS))
+        _batched(pair, function, knowledge, storage, seconds.get(pair[0]))
         for pair, function in IN_BATCHES.items()
     ]
     return [*single, *batched, _refreshing(knowledge), _feeding(knowledge, storage), _recording()]
 
 
 def _refreshing(knowledge: Knowledge) -> Handler:
-    @handler(REFRESH, queue=QUEUE, lease=LEASE_SECONDS, max_attempts=MAX_ATTEMPTS, backoff=BACKOFF)
+    @handler(REFRESH, queue=QUEUE, max_attempts=MAX_ATTEMPTS, backoff=BACKOFF)
     async def run(job: Job, payload: RefreshPayload) -> Outcome:
         return await refresh(knowledge.queue, job, payload)
 
@@ -98,7 +98,7 @@ def _refreshing(knowledge: Knowledge) -> Handler:
 
 
 def _feeding(knowledge: Knowledge, storage: Storage) -> Handler:
-    @handler(FEED, queue=QUEUE, lease=LEASE_SECONDS, max_attempts=MAX_ATTEMPTS, backoff=BACKOFF)
+    @handler(FEED, queue=QUEUE, max_attempts=MAX_ATTEMPTS, backoff=BACKOFF)
     async def run(job: Job, payload: HandedPayload) -> Outcome:
         if await storage.is_away():
             return Snooze(PROBE_SECONDS)
@@ -116,7 +116,7 @@ def _feeding(knowledge: Knowledge, storage: Storage) -> Handler:
 def _recording() -> Handler:
     """Of a crawl elsewhere: there is nothing to do, as its pages are handed in."""
 
-    @handler(SESSION, queue=QUEUE, lease=LEASE_SECONDS)
+    @handler(SESSION, queue=QUEUE)
     async def run(job: Job, payload: SessionPayload) -> Outcome:
         return Done(None)
 
@@ -128,7 +128,7 @@ def _single(
     function: One,
     knowledge: Knowledge,
     storage: Storage,
-    lease: int,
+    lease: int | None,
 ) -> Handler:
     payload_type = PAYLOADS[pair[0]]
 
@@ -155,7 +155,7 @@ def _batched(
     function: Many,
     knowledge: Knowledge,
     storage: Storage,
-    lease: int,
+    lease: int | None,
 ) -> Handler:
     @handler(
         kind_of(*pair),

@@ -41,7 +41,6 @@ PRIORITIES: Final[Mapping[ItemType, int]] = {
     "delete_document": Priority.COMMAND,
     "rename": Priority.ACTIVE_PROJECT,
 }
-LEASE_SECONDS: Final = 300
 MAX_ATTEMPTS: Final = 4  # three retries
 
 
@@ -216,7 +215,6 @@ def new_item(
         tenant=tenant,
         headers=headers,
         tags=tags or ((f"source:{read.source}",) if read.source else ()),
-        lease=LEASE_SECONDS,
         max_attempts=MAX_ATTEMPTS,
         delay=delay,
     )

@@ -165,6 +165,7 @@ class Documenting(Verbs):
         *,
         after: Place | None = None,
         limit: int = 1000,
+        only_noted: bool = False,
     ) -> list[DocumentInfo]:
         behind = after or Place()
         return await self._documents(
@@ -176,6 +177,7 @@ class Documenting(Verbs):
             after_uri=behind.uri,
             after_branch=behind.branch,
             limit=limit,
+            only_noted=only_noted,
         )
 
     async def count_documents(

@@ -140,10 +140,13 @@ class DocumentVerbs(ABC):
         *,
         after: Place | None = None,
         limit: int = 1000,
+        only_noted: bool = False,
     ) -> list[DocumentInfo]:
         behind = after or Place()
         return await self._read(
-            lambda work: documenting.list_documents(work, tenant, collection, source, behind, limit)
+            lambda work: documenting.list_documents(
+                work, tenant, collection, source, behind, limit, only_noted=only_noted
+            )
         )
 
     async def count_documents(

@@ -132,7 +132,14 @@ def find_naming(work: Work, contents: Sequence[str]) -> list[DocumentInfo]:
 
 
 def list_documents(
-    work: Work, tenant: str | None, collection: str, source: str | None, after: Place, limit: int
+    work: Work,
+    tenant: str | None,
+    collection: str,
+    source: str | None,
+    after: Place,
+    limit: int,
+    *,
+    only_noted: bool,
 ) -> list[DocumentInfo]:
     values = {
         "tenant": tenant_text(tenant),
@@ -142,6 +149,7 @@ def list_documents(
         "after_uri": after.uri,
         "after_branch": after.branch,
         "limit": limit,
+        "only_noted": only_noted,
     }
     return _documents(work, "list_documents", values)
 

@@ -1,6 +1,8 @@
 -- How much there is in each source. :tenant (null: of all), :collection (null: any). Returns tenant,
 -- collection, source, documents, searchable, pending, skipped, size, chunks.
-SELECT document.tenant, document.collection, document.source, count(*) AS documents,
+SELECT document.tenant, document.collection, document.source,
+       count(CASE WHEN document.skipped IS NULL OR coalesce(document.content, document.pending) IS NOT NULL
+                  THEN 1 END) AS documents,
        count(document.content) AS searchable,
        count(CASE WHEN document.skipped IS NULL THEN document.pending END) AS pending,
        count(document.skipped) AS skipped, sum(document.size)::bigint AS size,

@@ -6,7 +6,8 @@ SELECT counted.*
   FROM unnest(:tenants::text[], :collections::text[], :sources::text[])
        WITH ORDINALITY AS place (tenant, collection, source, number)
  CROSS JOIN LATERAL (
-       SELECT count(*) AS documents, count(content) AS searchable,
+       SELECT count(CASE WHEN skipped IS NULL OR coalesce(content, pending) IS NOT NULL THEN 1 END) AS documents,
+              count(content) AS searchable,
               count(CASE WHEN skipped IS NULL THEN pending END) AS pending,
               count(skipped) AS skipped, coalesce(sum(size), 0)::bigint AS size,
               coalesce(sum(chunks), 0)::bigint AS chunks
