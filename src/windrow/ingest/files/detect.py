@@ -54,8 +54,8 @@ _CONFIG: Final = {
     "json": ".json .jsonc .json5",
     "yaml": ".yaml .yml",
     "toml": ".toml",
-    "ini": ".ini .cfg .conf .properties .editorconfig .env",
-    "xml": ".xml .xsd .xsl .plist",
+    "ini": ".ini .cfg .cnf .conf .properties .editorconfig .env",
+    "xml": ".xml .xsd .xsl .plist .config",
 }
 _DOCUMENT: Final = {
     "markdown": ".md .markdown .mdx",

@@ -25,6 +25,10 @@ from windrow.queue.queue import Queue
 
 ID_DIGITS: Final = 16
 PAGE: Final = 1000
+# In the metadata of a document that is a file: under which rules its secrets were looked for. New
+# rules get a new number, and files are read again.
+SECRETS_MARK: Final = "secrets_rules"
+SECRETS_RULES: Final = 3
 # Sources whose documents are files below a folder.
 FOLDERS: Final = frozenset({"folder", "project", "library"})
 
@@ -77,6 +81,14 @@ def folder_source(item: Item, top: Path, kind: SourceKind, options: WalkOptions)
 def options_of(source: SourceRow) -> WalkOptions:
     """Which files of a source are wanted; what else is kept with it is of no interest here."""
     return msgspec.convert(dict(source.options), WalkOptions)
+
+
+def includes_secrets(source: SourceRow) -> bool:
+    return bool(source.options.get("include_secrets"))
+
+
+def secrets_mark(source: SourceRow) -> int:
+    return 0 if includes_secrets(source) else SECRETS_RULES
 
 
 async def get_source(knowledge: Knowledge, item: Item, id: str) -> Source | None:

@@ -9,10 +9,11 @@ writes the same; what the index is to do is enqueued by the completion.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -30,19 +31,22 @@ from windrow.ingest.files.limits import SizeLimits
 from windrow.ingest.files.names import to_normal_path, to_path, to_text
 from windrow.ingest.files.reading import FileContent, FileText, FileTooLarge, read_file
 from windrow.ingest.files.reading import to_text as text_of
-from windrow.ingest.files.walk import WalkOptions
+from windrow.ingest.files.walk import SECRET_NAME, WalkOptions
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import (
     FOLDERS,
+    SECRETS_MARK,
     Item,
     Knowledge,
     branch_of,
     enclosing,
     get_source,
+    includes_secrets,
     is_orphan,
     options_of,
     orphan,
     path_below,
+    secrets_mark,
     source_id,
     sources_of,
     uri_below,
@@ -60,10 +64,13 @@ from windrow.queue.documents import (
 from windrow.queue.ids import new_id
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done, Fail, Outcome, Snooze
+from windrow.redaction import is_secret_file, is_secret_text, redact_secrets
 
 BATCH: Final = 64
+CONFIG_LANGUAGES: Final = frozenset({"hcl", "dockerfile", "bash"})  # beside those of type "config"
 SourceKey = tuple[str | None, str]  # a tenant, and the id of one of its sources
 IGNORED: Final = "ignored by the rules of its folder"
+SECRET_CONTENT: Final = "secret: it holds little but secrets"  # noqa: S105 - no password
 LINKED: Final = "a symbolic link, or behind one: these are not followed"
 
 
@@ -86,6 +93,8 @@ class Read:
     content: FileContent | None = None
     text: FileText | None = None
     error: IngestError | None = None  # why it has no text
+    secret: str | None = None  # why it is left out as a secret
+    redacted: Mapping[str, int] = field(default_factory=dict)  # secrets that were hidden, by kind
     ignored: str | None = None  # why it was not looked at
 
 
@@ -229,10 +238,26 @@ def _read(wanted: Wanted, limits: SizeLimits) -> Read:
     name = wanted.path.name
     try:
         read.content = read_file(wanted.path, limits.of_name(name))
+        if not includes_secrets(wanted.source) and is_secret_file(to_text(name)):
+            read.secret = SECRET_NAME
+            return read
         read.text = text_of(to_text(name), read.content)
     except IngestError as error:
         read.error = error
+    if read.text is not None and not includes_secrets(wanted.source):
+        _hide_secrets(read, read.text)
     return read
+
+
+def _hide_secrets(read: Read, text: FileText) -> None:
+    described = text.described
+    if is_secret_text(text.text, is_data=described.type not in ("document", "code")):
+        read.secret, read.text = SECRET_CONTENT, None
+        return
+    is_config = described.type == "config" or described.language in CONFIG_LANGUAGES
+    hidden = redact_secrets(text.text, is_config=is_config)
+    if hidden.found:
+        read.text, read.redacted = replace(text, text=hidden.text), hidden.found
 
 
 def _by_source(read: Sequence[Read]) -> list[list[Read]]:
@@ -282,12 +307,16 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
             rows[place] = _row(one, id, skipped=str(one.error))
             outcomes[wanted.index] = _skipped(one.error)
             continue
+        if one.secret is not None:
+            rows[place] = _row(one, id, skipped=one.secret)
+            outcomes[wanted.index] = Done({"skipped": one.secret}, then=[tidy_job()])
+            continue
         if one.text is None or one.content is None:
             raise RuntimeError(f"{wanted.path} was neither read nor refused")
         if not one.text.text.strip():
             row = _row(one, id, skipped="empty")
         else:
-            digest = one.content.sha256
+            digest = _digest(one, one.content)
             pending = _shared(digest, (before, *at.get(wanted.uri, ())))
             if pending is None:
                 pending = content_id(id, digest)
@@ -311,6 +340,13 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
         await store.delete_documents(gone)
 
 
+def _digest(read: Read, content: FileContent) -> str:
+    """The hash of the text that is kept: other rules for secrets make another text of a file."""
+    if not read.redacted or read.text is None:
+        return content.sha256
+    return hashlib.sha256(read.text.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _row(
     read: Read, id: str, *, pending: str | None = None, skipped: str | None = None
 ) -> DocumentRow:
@@ -320,7 +356,9 @@ def _row(
     mtime_ns = content.mtime_ns if content else modified_ns
     if isinstance(read.error, FileRefused):
         mtime_ns = 0  # who may read it changes without its time: the next scan tries again
-    metadata: dict[str, Any] = {"mtime_ns": mtime_ns}
+    metadata: dict[str, Any] = {"mtime_ns": mtime_ns, SECRETS_MARK: secrets_mark(wanted.source)}
+    if read.redacted:
+        metadata["redacted"] = dict(read.redacted)
     if text is not None:
         metadata["file_type"] = text.described.type
     title = (text.title if text else None) or wanted.uri.rpartition("/")[2]
@@ -335,7 +373,7 @@ def _row(
         language=(text.described.language or "") if text else "",
         tags=wanted.source.tags,
         metadata=metadata,
-        content_hash=content.sha256 if content else "",
+        content_hash=_digest(read, content) if content else "",
         pending=pending,
         size=len(content.body) if content else _size(wanted.path),
         skipped=skipped,
