@@ -57,6 +57,11 @@ class Settings:
     host_concurrency: int = _setting(
         8, "Pages of one site at once, where a crawl or batch does not say how many; 0: any number"
     )
+    index_pages: bool = _setting(
+        True,
+        "Make scraped and crawled pages searchable, unless a request says index=false; only where "
+        "the extra knowledge is installed",
+    )
     chromium: str = _setting(
         "/usr/bin/chromium", "The browser for what only a browser can do: screenshots, actions, …"
     )

@@ -190,6 +190,8 @@ async def test_what_comes_and_only_the_new_model_refuses_is_found_until_the_swit
     await library.work()
     await choose(library, Picky("picky", dimension=32))
     await library.put("late.md", "apple and poison")
+    await library.work("index.write")
+    assert sorted(await library.found("apple")) == ["late.md", "old.md"]
     await library.work()
 
     assert await library.found("apple") == ["old.md"]

@@ -233,6 +233,7 @@ class ScrapeOptions(_Options, frozen=True):
     redact_pii: bool | dict[str, Any] | None = msgspec.field(default=None, name="redactPII")
     profile: dict[str, Any] | None = None
     zero_data_retention: bool = False
+    index: bool = True  # whether the page becomes searchable
     check_prompt_injection: bool = False
     integration: str | None = None
     origin: str | None = None
@@ -266,6 +267,11 @@ class ScrapeOptions(_Options, frozen=True):
     def parser(self, name: Literal["pdf", "image"]) -> Parser | None:
         """How to read such files; None leaves them as they are."""
         return next((parser for parser in self.parsers if parser.type == name), None)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the page is to become searchable."""
+        return self.index and not self.zero_data_retention
 
     @property
     def sent_headers(self) -> dict[str, str]:

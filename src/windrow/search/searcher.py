@@ -175,7 +175,7 @@ class Searcher:
         for as many contents as are wanted, and for more only if some of these are not shown."""
         named: defaultdict[str, list[Document]] = defaultdict(list)
         contents = list(dict.fromkeys(hit.content for hit in hits))
-        shown: Counter[str] = Counter()
+        shown: Counter[tuple[str, ...]] = Counter()
         found: list[Found] = []
         looked_up: set[str] = set()
         for hit in hits:
@@ -186,13 +186,20 @@ class Searcher:
                 for one in await self._find_named(some, request.tenant):
                     named[one.content or ""].append(one)
             document = _best(named[hit.content], request)
-            if document is None or shown[document.id] >= request.per_document:
+            if document is None or shown[_place(document)] >= request.per_document:
                 continue
-            shown[document.id] += 1
+            shown[_place(document)] += 1
             found.append(_found(hit, document, request.query))
             if len(found) >= wanted:
                 break
         return found
+
+
+def _place(document: Document) -> tuple[str, ...]:
+    """What counts as one document: a page may be one of a source and one of a crawl."""
+    if document.uri.startswith(("http://", "https://")):
+        return document.tenant or "", document.collection, document.uri
+    return (document.id,)
 
 
 def _best(documents: Sequence[Document], request: SearchRequest) -> Document | None:

@@ -17,14 +17,21 @@ import msgspec
 
 from windrow.errors import JobNotFound
 from windrow.pipelines.index.sessions import Spent, Subject, is_opened, read_notes
-from windrow.pipelines.knowledge.handing import SESSION, SessionPayload, session_id, session_tag
-from windrow.pipelines.web.payloads import CRAWL, RACED, SCRAPE
+from windrow.pipelines.knowledge.handing import (
+    SESSION,
+    SessionPayload,
+    pages_source,
+    session_id,
+    session_tag,
+)
+from windrow.pipelines.web.payloads import BATCH, CRAWL, SCRAPE
 from windrow.queue.documents import Pending
 from windrow.queue.ids import is_id
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.queue import Queue
 from windrow.services.knowledge import COLLECTION
 from windrow.services.operations import LOOKED_AT, get_operation, look_at_pending
+from windrow.services.web import count_raced, get_crawl
 
 Status = Literal["crawling", "indexing", "completed", "failed", "cancelled"]
 ENDED: Final[frozenset[Status]] = frozenset({"completed", "failed", "cancelled"})
@@ -69,7 +76,7 @@ async def list_sessions(
 ) -> list[Session]:
     """The newest first."""
     found: list[Session] = []
-    for kind in (CRAWL, SESSION):
+    for kind in (CRAWL, BATCH, SESSION):
         jobs = await queue.list(kind=kind, tenant=tenant, limit=LOOKED_THROUGH)
         jobs = sorted(jobs, key=lambda job: job.created_at, reverse=True)
         of_kind: list[Session] = []
@@ -88,6 +95,8 @@ async def _describe(queue: Queue, job: Job) -> Session | None:
         return await _handed(queue, job)
     if job.kind == CRAWL and isinstance(job.payload, dict) and job.payload.get("feed"):
         return await _own(queue, job)
+    if job.kind in (CRAWL, BATCH) and await is_opened(queue, job.id):
+        return await _unfed(queue, job)
     return None
 
 
@@ -95,7 +104,7 @@ async def _own(queue: Queue, job: Job) -> Session | None:
     if job.state is JobState.COMPLETED and not await is_opened(queue, job.id):
         return None  # nothing was noted of it: it is older than this
     crawl = await get_operation(queue, job.id)
-    raced = await _count_raced(queue, job.id) if crawl.failed else 0
+    raced = await count_raced(queue, job.id) if crawl.failed else 0
     indexed = await read_notes(queue, job.id, "indexed")
     refused = await _without(queue, job.id, "failed", indexed)
     spent = await _spent(queue, job.id)
@@ -119,6 +128,47 @@ async def _own(queue: Queue, job: Job) -> Session | None:
         ended_at=_last(job.finished_at, spent) if status in ENDED else None,
         seconds=_by_step(spent, started_at, job.finished_at),
     )
+
+
+async def _unfed(queue: Queue, job: Job) -> Session:
+    """A crawl or batch for no source of its own: its pages are of the sources of their sites."""
+    crawl = await get_crawl(queue, job.id)
+    raced = await count_raced(queue, job.id) if crawl.failed else 0
+    indexed = await read_notes(queue, job.id, "indexed")
+    refused = await _without(queue, job.id, "failed", indexed)
+    spent = await _spent(queue, job.id)
+    sources = await read_notes(queue, job.id, "source")
+    waiting, is_coming = await _waiting(queue, job, sources)
+    status: Status = "crawling" if crawl.status == "scraping" else crawl.status
+    if status == "completed" and is_coming:
+        status = "indexing"
+    started_at = job.started_at or job.created_at
+    return Session(
+        id=job.id,
+        crawl=job.id,
+        is_handed=False,
+        status=status,
+        url=crawl.url,
+        sources=sources,
+        pages=crawl.completed + crawl.failed - raced + crawl.pending,
+        indexed=len(indexed),
+        failed=crawl.failed - raced + len(refused) + (0 if is_coming else waiting),
+        started_at=started_at,
+        ended_at=_last(crawl.ended_at, spent) if status in ENDED else None,
+        seconds=_by_step(spent, started_at, crawl.ended_at),
+    )
+
+
+async def is_indexing(queue: Queue, job: Job) -> bool:
+    """Whether a page, or pages of a crawl or batch, are still to be written to the index."""
+    if job.kind == SCRAPE:
+        result = job.result or {}
+        url = result.get("metadata", {}).get("url") or job.payload["url"]
+        sources = [pages_source(job.tenant, url).id]
+    else:
+        sources = await read_notes(queue, job.id, "source")
+    looks = [await look_at_pending(queue, partial(_count, queue, job, one)) for one in sources]
+    return any(is_coming for _, is_coming in looks)
 
 
 async def _handed(queue: Queue, job: Job) -> Session:
@@ -165,17 +215,6 @@ async def _count(queue: Queue, job: Job, source: str) -> Pending:
     return await queue.store.count_pending(
         job.tenant, COLLECTION, source, run=job.id, limit=LOOKED_AT
     )
-
-
-async def _count_raced(queue: Queue, id: str) -> int:
-    """Pages that turned out to be others of their crawl."""
-    count, after = 0, None
-    while page := await queue.list(
-        group=id, kind=SCRAPE, state=JobState.FAILED, error=RACED, after=after, limit=PAGE
-    ):
-        count += len(page)
-        after = page[-1].id
-    return count
 
 
 async def _without(queue: Queue, id: str, subject: Subject, others: Sequence[str]) -> set[str]:

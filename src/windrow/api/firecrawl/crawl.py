@@ -31,7 +31,7 @@ router = APIRouter(tags=["crawl"], route_class=Quick)
 
 TAKES_WISH: Final = takes(url={"type": "string"}, prompt={"type": "string"})
 # What stands beside the options of a crawl and is about its pages.
-_OF_PAGES: Final = ("origin", "integration", "zeroDataRetention")
+_OF_PAGES: Final = ("origin", "integration", "zeroDataRetention", "index")
 
 
 @router.post("/v2/crawl", openapi_extra=TAKES_URL)

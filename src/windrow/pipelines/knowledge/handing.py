@@ -15,7 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.ingest.web.urls import origin_of
 from windrow.pipelines.index.sessions import Indexed, is_opened, note_indexed, open_session
+from windrow.pipelines.knowledge.context import source_id
 from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.knowledge.items import QUEUE
 from windrow.pipelines.knowledge.sites import KEPT_SECONDS
@@ -34,6 +36,7 @@ from windrow.queue.queue import Queue
 
 FEED: Final = "source.feed"
 SESSION: Final = "source.session"
+COLLECTION: Final = "default"  # where pages and files go that name no collection
 SESSION_SECONDS: Final = 30 * 86_400  # that a session is kept, from its beginning
 
 # Where the ids of crawls elsewhere become ids of sessions.
@@ -71,6 +74,26 @@ class Handed:
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     dated_at: datetime | None = None
+
+
+def pages_source(
+    tenant: str | None,
+    address: str,
+    collection: str = COLLECTION,
+    options: Mapping[str, Any] | None = None,
+) -> SourceRow:
+    """The source of a site's pages that were not crawled for a source of their own: handed in by
+    another crawler, or scraped, crawled or batched here. `address` is a normalised URL."""
+    origin = origin_of(address)
+    return SourceRow(
+        tenant=tenant,
+        id=source_id(f"handed:{collection}/{origin}"),
+        collection=collection,
+        kind="upload",
+        uri=origin,
+        title=origin,
+        options=options or {},
+    )
 
 
 def session_id(tenant: str | None, crawl: str) -> str:

@@ -17,6 +17,8 @@ from windrow.errors import GroupNotFound, IngestError
 from windrow.pipelines.index.sessions import Indexed, is_opened, note, note_indexed
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.feeding import write_jobs
+from windrow.pipelines.knowledge.handing import pages_source
+from windrow.pipelines.web.context import Web
 from windrow.pipelines.web.failures import split_code, why_failed
 from windrow.pipelines.web.payloads import RACED, SCRAPE, CrawlPayload, FeedPayload, PagePayload
 from windrow.pipelines.web.scraping import Scraped
@@ -43,6 +45,19 @@ LOOKED_AT: Final = 20  # pages that failed
 PAGE: Final = 1000
 
 
+async def index_page(web: Web, job: Job, payload: PagePayload, scraped: Scraped) -> list[NewJob]:
+    """Feed a page that was asked for by itself, or whose crawl is for no source, to the source of
+    its site, which is made with its first page. The jobs that make it searchable."""
+    source = pages_source(job.tenant, _uri(payload, scraped))
+    store = web.queue.store
+    if _why_empty(scraped) is None and not await store.get_sources(job.tenant or "", [source.id]):
+        await store.put_sources([source, SourceNote(job.tenant, source.id)])
+    if payload.crawl_id and web.not_noted(payload.crawl_id, job.id, [source.id]):
+        await note(web.queue, payload.crawl_id, "source", [source.id])
+    feed = FeedPayload(collection=source.collection, source=source.id)
+    return await feed_page(web.queue, job, payload, feed, scraped)
+
+
 async def feed_page(
     queue: Queue, job: Job, payload: PagePayload, feed: FeedPayload, scraped: Scraped
 ) -> list[NewJob]:
@@ -52,10 +67,10 @@ async def feed_page(
     if not await store.get_sources(job.tenant or "", [feed.source]):
         return []
     why = _why_empty(scraped)
-    if payload.crawl_id is None:  # a source of its own
+    if payload.crawl_id is None and payload.feed is not None:  # a source of its own
         await store.put_sources([SourceNote(job.tenant, feed.source, error=why)])
     document = scraped.document
-    uri = document.metadata.url or payload.url
+    uri = _uri(payload, scraped)
     found = await store.find_documents(job.tenant, feed.collection, feed.source, [uri])
     before = found[0] if found else None
     if why is not None:
@@ -67,7 +82,7 @@ async def feed_page(
         return []
     if why is not None:
         return []  # what was there before is better than this
-    row, content = _row(job, payload, feed, scraped, uri, document.markdown or "", before)
+    row, content = _row(job, payload, feed, scraped, uri, scraped.text or "", before)
     await store.put_documents([row], [content])
     if before is not None and before.is_settled_with(row.pending):
         if before.is_searchable:
@@ -165,12 +180,16 @@ async def _why_failed(queue: Queue, root: Job, group: Group) -> str | None:
     return await why_nothing(queue, root.id)
 
 
+def _uri(payload: PagePayload, scraped: Scraped) -> str:
+    return scraped.document.metadata.url or payload.url
+
+
 def _why_empty(scraped: Scraped) -> str | None:
     """Why there is nothing to be kept of a page."""
     status = scraped.document.metadata.status_code
     if status >= 400:
         return f"it was answered with status {status}"
-    return None if (scraped.document.markdown or "").strip() else "there is no text in it"
+    return None if (scraped.text or "").strip() else "there is no text in it"
 
 
 def _has_seen_all(root: Job, group: Group) -> bool:
@@ -187,7 +206,8 @@ def _has_seen_all(root: Job, group: Group) -> bool:
 
 
 async def _note_failed(queue: Queue, payload: PagePayload, uri: str, why: str) -> None:
-    logger.warning("%s is not indexed: %s", uri, why)
+    level = logging.INFO if payload.feed is None else logging.WARNING
+    logger.log(level, "%s is not indexed: %s", uri, why)
     if payload.crawl_id is not None and await is_opened(queue, payload.crawl_id):
         await note(queue, payload.crawl_id, "failed", [uri])
 

@@ -57,6 +57,7 @@ class _Body(msgspec.Struct, omit_defaults=True):
     url: str
     redirects: tuple[str, ...] = ()
     content_type: str = ""
+    text: str | None = None  # for the index, where the document has no markdown
 
 
 class _Version(msgspec.Struct, omit_defaults=True):
@@ -103,7 +104,8 @@ async def recall(store: Store, url: str, options: ScrapeOptions, job: Job) -> Ke
         etag=row.etag,
         last_modified=row.last_modified,
     )
-    scraped = Scraped(resource, document, body.links)
+    text = document.markdown if body.text is None else body.text
+    scraped = Scraped(resource, document, body.links, text)
     return Kept(row.key, scraped, row.fetched_at, row.etag, row.last_modified)
 
 
@@ -135,6 +137,7 @@ async def keep(store: Store, url: str, options: ScrapeOptions, job: Job, scraped
         resource.final_url,
         resource.redirects,
         resource.content_type,
+        scraped.text if scraped.document.markdown is None else None,
     )
     row = PageRow(
         tenant=job.tenant,
@@ -197,6 +200,8 @@ async def track_changes(
 
 def _fingerprint(options: ScrapeOptions) -> str:
     wire = {name: value for name, value in options.to_wire().items() if name not in _ASIDE}
+    if options.wants_markdown:
+        wire.pop("index", None)  # the text is there either way
     wire["formats"] = sorted(
         (msgspec.to_builtins(one) for one in options.formats), key=lambda one: str(one["type"])
     )

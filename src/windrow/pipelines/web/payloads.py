@@ -20,9 +20,13 @@ BATCH: Final = "web.batch"
 MAP: Final = "web.map"
 EXTRACT: Final = "web.extract"
 FINISH: Final = "web.finish"
+SCRAPE_ROW: Final = "nuq.queue_scrape"  # a kind, and its queue
 
 # Why a page failed that turned out to be another one of its crawl: no failure to others.
 RACED: Final = "SCRAPE_RACED_REDIRECT_ERROR"
+
+# The unique key of a finish job, before the id of its crawl: the dialect `nuq` reads the id there.
+ENDED_KEY: Final = "nuq.group_crawl/"
 
 # Whoever has no name of their own.
 NO_TEAM: Final = "bypass"
@@ -135,7 +139,14 @@ def finish_job(payload: CrawlPayload | BatchPayload, tenant: str | None) -> NewJ
     )
     # Whoever waits for a source waits for this too.
     tags = () if payload.feed is None else (f"source:{payload.feed.source}",)
-    return NewJob(FINISH, msgspec.to_builtins(finish), queue=QUEUE, tenant=tenant, tags=tags)
+    return NewJob(
+        FINISH,
+        msgspec.to_builtins(finish),
+        queue=QUEUE,
+        tenant=tenant,
+        tags=tags,
+        unique=ENDED_KEY + payload.crawl_id,
+    )
 
 
 def to_json(payload: msgspec.Struct) -> dict[str, Any]:

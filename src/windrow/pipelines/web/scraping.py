@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # saves, because the conversion takes about a millisecond.
 SMALL_BYTES: Final = 64 * 1024
 _LINKS: Final = Format(type="links")
+_MARKDOWN: Final = Format(type="markdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Scraped:
     resource: Resource
     document: Document
     links: list[str]  # every address the page leads to, asked for or not
+    text: str | None = None  # as markdown, for the index; asked for or not
 
 
 async def scrape(
@@ -42,12 +44,15 @@ async def scrape(
     *,
     job_id: str,
     credentials: Credentials | None = None,
+    before_redirect: Callable[[], Awaitable[None]] | None = None,
 ) -> Scraped:
     """The page at a URL, in a browser if what is asked for needs one. Raises ScrapeFailed, whose
     message begins with a code, and RateLimited."""
     if needs_browser(options):
         return await _render(web, url, options, job_id, credentials)
-    resource = await fetch_page(web.fetcher, url, options, credentials=credentials)
+    resource = await fetch_page(
+        web.fetcher, url, options, credentials=credentials, before_redirect=before_redirect
+    )
     return await make_document(resource, options, job_id=job_id)
 
 
@@ -59,6 +64,7 @@ async def fetch_page(
     credentials: Credentials | None = None,
     etag: str | None = None,
     last_modified: str | None = None,
+    before_redirect: Callable[[], Awaitable[None]] | None = None,
 ) -> Resource:
     """What is at a URL, or, with what an earlier answer had, that it is still the same."""
     with scrape_failures():
@@ -71,19 +77,23 @@ async def fetch_page(
             mobile=options.mobile,
             etag=etag,
             last_modified=last_modified,
+            before_redirect=before_redirect,
         )
 
 
 async def make_document(resource: Resource, options: ScrapeOptions, *, job_id: str) -> Scraped:
     with scrape_failures():
-        document = await _convert(resource, _with_links(options))
+        document = await _convert(resource, _for_crawl_and_index(options))
     document.metadata.scrape_id = job_id
     for missing in options.unmet:
         document.warn(missing)
     links = document.links or []
     if not options.wants("links"):
         document.links = None
-    return Scraped(resource, document, links)
+    text = document.markdown
+    if not options.wants_markdown:
+        document.markdown = None
+    return Scraped(resource, document, links, text)
 
 
 @contextmanager
@@ -118,7 +128,11 @@ async def _convert(resource: Resource, options: ScrapeOptions) -> Document:
     return await asyncio.to_thread(convert, resource, options)
 
 
-def _with_links(options: ScrapeOptions) -> ScrapeOptions:
-    if options.wants("links", "rawBase64"):
+def _for_crawl_and_index(options: ScrapeOptions) -> ScrapeOptions:
+    """The options with the formats that Windrow needs itself: links to follow, text to index."""
+    if options.wants("rawBase64"):
         return options
-    return msgspec.structs.replace(options, formats=[*options.formats, _LINKS])
+    more = [] if options.wants("links") else [_LINKS]
+    if options.is_indexed and not options.wants_markdown:
+        more.append(_MARKDOWN)
+    return msgspec.structs.replace(options, formats=[*options.formats, *more])
