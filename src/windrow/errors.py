@@ -31,6 +31,8 @@
     ├─ SearchError
     │  ├─ InvalidSearch                   bad input; nothing was looked for
     │  └─ IndexUnavailable *              it cannot be opened or does not answer
+    │     ├─ IndexElsewhere(host, path)   it is in a folder of another machine
+    │     └─ IndexLost(path) *            its folder was deleted
     ├─ EmbeddingError
     │  ├─ EmbedderUnavailable *           does not answer, or not to us; no fault of the texts
     │  └─ EmbeddingRefused(items)         these texts, by their places, it does not take
@@ -143,6 +145,56 @@ class IndexUnavailable(SearchError):
 
     hint = "look whether the index is reachable and not open elsewhere: `windrow doctor`"
     transient = True
+
+
+class WorkerBroken(WindrowError):
+    """A part of the worker keeps failing, so the worker has stopped."""
+
+    hint = "read the traceback in its log; its jobs are retried when their leases expire"
+
+    def __init__(self, service: str, error: str) -> None:
+        self.service = service
+        super().__init__(f"the worker stopped because its {service} keeps failing: {error}")
+
+
+class IndexElsewhere(IndexUnavailable):
+    """The index is in a folder of another machine, where nobody here can read or write it; with
+    `data_dir`, in another folder of this machine."""
+
+    hint = (
+        "with one index worker run `windrow worker web nuq knowledge video calls` on the other "
+        "machines; `windrow db index --here --yes` moves the index to this one"
+    )
+    transient = False
+
+    def __init__(self, host: str, path: str, data_dir: str = "") -> None:
+        self.host = host
+        self.path = path
+        self.data_dir = data_dir
+        if data_dir:
+            self.hint = (
+                f"set WINDROW_DATA_DIR={data_dir}, and WINDROW_DATABASE_URL as it was set there; "
+                "`windrow db index --here --yes` moves the index to the folder in use"
+            )
+            super().__init__(
+                f"the index of this database is the folder {path}, and this process uses another"
+            )
+            return
+        super().__init__(
+            f"the index of this database is the folder {path} on {host}, which this machine does "
+            "not have. To share it, install the extension `vector` (pgvector) in Postgres or set "
+            "WINDROW_QDRANT_URL on all machines; or let that machine alone index and search"
+        )
+
+
+class IndexLost(IndexUnavailable):
+    """The folder of the index was deleted."""
+
+    hint = "start `windrow worker` or `windrow serve`: it builds the index again from the documents"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"the index of this database was in the folder {path}, which is gone")
 
 
 class MigrationFailed(WindrowError):

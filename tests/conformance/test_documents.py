@@ -532,3 +532,15 @@ async def test_sources_are_removed_with_all_that_is_being_put_into_them(store: S
         )
         assert await store.list_documents("acme", "docs") == []
         await store.delete_sources("acme", ["s1"])
+
+
+async def test_folder_of_the_index_is_recorded_once_and_moved_by_who_knows_it(
+    store: Store,
+) -> None:
+    assert await store.get_index_folder() is None
+    assert await store.set_index_folder("a", None)
+    assert not await store.set_index_folder("b", None)
+    assert not await store.set_index_folder("b", "c")
+    assert await store.get_index_folder() == "a"
+    assert await store.set_index_folder("b", "a")
+    assert await store.get_index_folder() == "b"

@@ -100,6 +100,46 @@ def status(database: DatabaseOption = None, as_json: JsonOption = False) -> None
 
 
 @app.command()
+def index(
+    here: Annotated[
+        bool, typer.Option("--here", help="Move it to this machine's folder, to be built again.")
+    ] = False,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where the search index is, or move an embedded one to this machine."""
+    from windrow.services.index_folder import move_here, show_place
+
+    settings = load(database)
+    moves = here and yes
+    if moves:
+        run(move_here(settings))
+    place = run(show_place(settings))
+    folder = place.recorded
+    if as_json:
+        print_json(
+            {
+                "home": place.home,
+                "host": folder.host if folder else None,
+                "path": folder.path if folder else None,
+                "is_here": place.is_here,
+                "is_moved": moves,
+            }
+        )
+    elif folder is None:
+        print(
+            "in a folder of the first worker that writes it" if place.home == "edge" else place.home
+        )
+    else:
+        print(f"{folder.path} on {folder.host}, which is {'' if place.is_here else 'not '}here")
+        if moves:
+            print("the next worker or command that indexes builds it again from the documents")
+        elif here and not place.is_here:
+            print("would be moved to this machine; add --yes to do it")
+
+
+@app.command()
 def install(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What: video.")],
     database: DatabaseOption = None,

@@ -131,7 +131,9 @@ class QdrantIndex:
     def _client(self) -> AsyncQdrantClient:
         from qdrant_client import AsyncQdrantClient
 
-        return self._given or AsyncQdrantClient(url=self._url, api_key=self._key or None)
+        return self._given or AsyncQdrantClient(
+            url=self._url, api_key=self._key or None, check_compatibility=False
+        )
 
     @cached_property
     def _models(self) -> Any:

@@ -591,6 +591,15 @@ class DocumentStore(Protocol):
         self, tenant: str | None = None, name: str | None = None
     ) -> list[Collection]: ...
 
+    async def get_index_folder(self) -> str | None:
+        """The folder that holds the embedded index, as it was recorded."""
+        ...
+
+    async def set_index_folder(self, folder: str, before: str | None) -> bool:
+        """Record the folder that holds the embedded index; False if another one than `before` is
+        recorded."""
+        ...
+
     async def begin_generation(
         self, tenant: str | None, name: str, embedder: str, dimension: int
     ) -> Collection | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from windrow.errors import IndexElsewhere, IndexUnavailable
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import (
@@ -45,6 +46,8 @@ class Examination:
     failed: int = 0  # jobs, in the last hour
     has_counted_held: bool = True  # whether the limits say how many jobs are held
     polls_because: str | None = None
+    index_elsewhere: IndexElsewhere | None = None
+    index_unreachable: IndexUnavailable | None = None
     is_polling_wanted: bool = False
     skew: float = 0.0
     patience: float = PATIENCE_SECONDS
@@ -59,6 +62,7 @@ async def examine(
     is_polling_wanted: bool = False,
     patience: float = PATIENCE_SECONDS,
     failed: int | None = None,
+    index_elsewhere: IndexElsewhere | None = None,
     most_held: int = MOST_HELD,
 ) -> Examination:
     """Look at the queue and at the database under it. `failed`: jobs of the last hour, if somebody
@@ -85,6 +89,7 @@ async def examine(
         is_polling_wanted=is_polling_wanted,
         skew=min(ahead, 0.0) if ahead < 0 else max(0.0, ahead - took),
         patience=patience,
+        index_elsewhere=index_elsewhere,
     )
 
 

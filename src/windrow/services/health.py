@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from shlex import quote
 from typing import Final, Literal
 
-from windrow.errors import SchemaOutdated, SchemaTooNew, WindrowError
+from windrow.errors import IndexLost, SchemaOutdated, SchemaTooNew, SchemaTooOld, WindrowError
 from windrow.queue.job import JobState
 from windrow.queue.notifying import POLLING
 from windrow.queue.opening import open_store
@@ -23,6 +23,8 @@ from windrow.services.examining import (
     Examination,
     examine,
 )
+from windrow.services.index_folder import find_elsewhere, find_unreachable
+from windrow.services.limits import describe_places, untaken
 from windrow.services.tenant_queue import TenantQueue
 from windrow.settings import Settings
 
@@ -72,10 +74,10 @@ async def diagnose(settings: Settings, *, patience: float = PATIENCE_SECONDS) ->
         return [Finding("error", "the database cannot be used", str(error), fix)]
     try:
         await store.check_schema()
-        return judge(await look(Queue(store), settings, patience=patience))
-    except (SchemaOutdated, SchemaTooNew) as error:
-        is_newer = isinstance(error, SchemaTooNew)
-        fix = "upgrade Windrow" if is_newer else "migrate the database: `windrow db migrate`"
+        seen = await look(Queue(store), settings, patience=patience)
+        return judge(replace(seen, index_unreachable=await find_unreachable(settings, store)))
+    except (SchemaOutdated, SchemaTooNew, SchemaTooOld) as error:
+        fix = SCHEMA_FIXES[type(error)]
         return [Finding("error", "the tables do not fit this Windrow", str(error), fix)]
     except WindrowError as error:
         return [Finding("error", "the database does not answer", str(error), "look at its log")]
@@ -98,6 +100,7 @@ async def look(
         is_polling_wanted=settings.notifier == POLLING,
         patience=patience,
         failed=failed,
+        index_elsewhere=await find_elsewhere(settings, queue.store),
         most_held=most_held,
     )
 
@@ -346,6 +349,28 @@ def check_disk(seen: Examination) -> Iterator[Finding]:
             f"only {_size(free)} are free on the disk of the database",
             "when it is full nothing can be enqueued or finished",
             "make room, or keep finished jobs for a shorter time",
+        )
+
+
+def check_index(seen: Examination) -> Iterator[Finding]:
+    """An index that only another machine has, or whose server does not answer."""
+    if seen.index_unreachable is not None:
+        yield Finding(
+            "error",
+            "the index does not answer",
+            str(seen.index_unreachable),
+            seen.index_unreachable.hint
+            if isinstance(seen.index_unreachable, IndexLost)
+            else "start the Qdrant server, or correct WINDROW_QDRANT_URL and WINDROW_QDRANT_KEY",
+        )
+    if seen.index_elsewhere is not None:
+        yield Finding(
+            "error",
+            "the index is in another folder of this machine"
+            if seen.index_elsewhere.data_dir
+            else "the index is in a folder of another machine",
+            str(seen.index_elsewhere),
+            seen.index_elsewhere.hint,
         )
 
 

@@ -23,12 +23,12 @@ from windrow.index.home import Index, Space
 from windrow.pipelines.index.context import Chunk, space_of
 from windrow.queue.bullmq.location import tables_url
 from windrow.queue.queue import Queue
-from windrow.search.searcher import Rerank, Searcher
 from windrow.settings import Settings, data_folder
 
 if TYPE_CHECKING:
     from windrow.index.aside import Aside
     from windrow.index.embed import Embedder
+    from windrow.search.searcher import Rerank, Searcher
 
 Home = Literal["edge", "qdrant", "pgvector"]
 LONGEST_SOCKET: Final = 100  # bytes of a socket's path; the system takes 107
@@ -40,7 +40,7 @@ async def find_home(settings: Settings) -> Home:
     else in a folder."""
     if settings.qdrant_url:
         return "qdrant"
-    if not _is_postgres(settings):
+    if not is_postgres(settings):
         return "edge"
     return "pgvector" if await _has_vector(settings) else "edge"
 
@@ -58,12 +58,12 @@ def open_index(settings: Settings, home: Home, aside: Aside | None = None) -> In
         return PgvectorIndex(_plain_dsn(tables_url(settings.database_url)))
     from windrow.index.edge import EdgeIndex
 
-    return EdgeIndex(index_folder(settings) / "spaces", aside.weigh if aside else None)
+    return EdgeIndex(spaces_folder(settings), aside.weigh if aside else None)
 
 
 def index_folder(settings: Settings) -> Path:
     """The folder of this database's index, its lock and its socket."""
-    if _is_postgres(settings):
+    if is_postgres(settings):
         parts = urlsplit(tables_url(settings.database_url))
         named = f"{parts.hostname}:{parts.port or 5432}{parts.path}"
     else:
@@ -71,6 +71,11 @@ def index_folder(settings: Settings) -> Path:
         named = str(Path(path).resolve())
     digest = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return data_folder(settings) / "index" / digest
+
+
+def spaces_folder(settings: Settings) -> Path:
+    """Where an embedded index has its spaces."""
+    return index_folder(settings) / "spaces"
 
 
 def socket_path(folder: Path) -> Path:
@@ -179,6 +184,8 @@ def make_searcher(
             places[space.name] = SearchedSpace(space, one.embedder, is_whole)
         return list(places.values())
 
+    from windrow.search.searcher import Searcher
+
     return Searcher(index, find_places, queue.store.find_named, embedders.find, rerank)
 
 
@@ -194,7 +201,7 @@ async def open_rerank(settings: Settings) -> AsyncIterator[Rerank | None]:
         yield reranker.rerank
 
 
-def _is_postgres(settings: Settings) -> bool:
+def is_postgres(settings: Settings) -> bool:
     return tables_url(settings.database_url).partition(":")[0] in ("postgresql", "postgres")
 
 

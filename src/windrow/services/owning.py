@@ -28,6 +28,7 @@ from windrow.pipelines.index.tidying import tidy_job
 from windrow.queue.queue import Queue
 from windrow.search.request import SearchRequest
 from windrow.search.searcher import Searcher
+from windrow.services.index_folder import claim_folder
 from windrow.services.indexing import (
     Embedders,
     find_home,
@@ -55,7 +56,8 @@ GRACE_SECONDS: Final = 10.0
 @asynccontextmanager
 async def open_index_handlers(settings: Settings, queue: Queue) -> AsyncIterator[list[Handler]]:
     """The handlers of the index, if they are this process's to run. If another one owns it there
-    are none, and when that is gone a worker of its own takes its place here."""
+    are none, and when that is gone a worker of its own takes its place here. Raises
+    IndexElsewhere."""
     home = await find_home(settings)
     async with AsyncExitStack() as stack:
         if home == "edge":
@@ -64,6 +66,7 @@ async def open_index_handlers(settings: Settings, queue: Queue) -> AsyncIterator
                 await stack.enter_async_context(_taking_over(settings, queue))
                 yield []
                 return
+            await claim_folder(settings, queue.store)
         # Only the owner of an embedded index has nobody beside it to write.
         aside = Aside(MUCH if home == "edge" else None)
         stack.push_async_callback(aside.close)
@@ -208,16 +211,24 @@ class Keeper:
 
 @asynccontextmanager
 async def _taking_over(settings: Settings, queue: Queue) -> AsyncIterator[None]:
-    """Wait for the owner to be gone, then own the index, with a worker for it."""
+    """Wait for the owner to be gone, then own the index, with a worker for it. Where that fails, as
+    without a database, or where the index has been moved to another machine, try again."""
     stops: list[Callable[[], None]] = []
 
     async def take_over() -> None:
         while True:
+            wait = TAKEOVER_SECONDS
             with owning(index_folder(settings)) as is_owner:
                 if is_owner:
-                    await _own(settings, queue, stops)
-                    return
-            await asyncio.sleep(TAKEOVER_SECONDS)
+                    try:
+                        await _own(settings, queue, stops)
+                    except (StoreError, SearchError) as error:
+                        stops.clear()
+                        wait = KEEP_SECONDS
+                        logger.error("the index is not owned: %s; next try in %g s", error, wait)
+                    else:
+                        return
+            await asyncio.sleep(wait)
 
     task = asyncio.create_task(take_over(), name="windrow index owner")
     try:
@@ -232,6 +243,7 @@ async def _taking_over(settings: Settings, queue: Queue) -> AsyncIterator[None]:
 
 
 async def _own(settings: Settings, queue: Queue, stops: list[Callable[[], None]]) -> None:
+    await claim_folder(settings, queue.store)
     logger.info("this process owns the index now")
     aside = Aside(MUCH)
     index = open_index(settings, "edge", aside)
@@ -244,6 +256,7 @@ async def _own(settings: Settings, queue: Queue, stops: list[Callable[[], None]]
                 concurrency=CONCURRENCY,
                 grace=GRACE_SECONDS,
                 maintain=False,
+                announce=False,
             )
             stops.append(worker.stop)
             await worker.run()

@@ -14,6 +14,7 @@ from windrow.errors import IndexUnavailable, InvalidSearch, SearchError
 from windrow.index.home import Index
 from windrow.queue.queue import Queue
 from windrow.search.request import SearchAnswer, SearchRequest
+from windrow.services.index_folder import check_folder
 from windrow.services.indexing import (
     Embedders,
     Home,
@@ -26,7 +27,6 @@ from windrow.services.indexing import (
     socket_path,
 )
 from windrow.services.jobs import open_queue
-from windrow.services.knowledge import find_source_id
 from windrow.settings import Settings
 
 LARGEST_ANSWER: Final = 64 * 1024 * 1024
@@ -56,6 +56,8 @@ async def find_source_ids(
     settings: Settings, named: Sequence[str], tenant: str | None
 ) -> list[str]:
     """The ids of sources that somebody calls so. Raises SourceNotFound."""
+    from windrow.services.knowledge import find_source_id  # most searches are of all sources
+
     async with open_queue(settings, migrate=None) as queue:
         return [await find_source_id(queue, one, tenant=tenant) for one in named]
 
@@ -101,6 +103,7 @@ class Searching:
             answer = await ask_owner(socket_path(folder), request)
             if answer is not None:
                 return answer
+            await check_folder(self._settings, self._queue.store)
             with owning(folder) as is_owner:
                 if is_owner:
                     return await self._search_alone(request)

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from windrow.errors import ConfigError
 from windrow.queue.queue import Queue
 from windrow.services.attending import helping
+from windrow.services.handler_modules import OWN_EXTRAS, installed_handlers
+from windrow.services.index_folder import find_elsewhere
 from windrow.services.jobs import open_queue
 from windrow.services.keys import KeyRing
 from windrow.services.working import (

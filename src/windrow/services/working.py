@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
-from windrow.errors import ConfigError, StoreUnavailable
-from windrow.queue.queue import Queue
+from windrow.errors import IndexElsewhere, StoreUnavailable, WorkerBroken
+from windrow.extras import find_missing
+from windrow.logging import event
+from windrow.queue.queue import Queue, describe_url
+from windrow.services.handler_modules import OWN_HANDLERS, import_handlers, installed_handlers
 from windrow.services.jobs import open_queue
 from windrow.services.owning import open_index_handlers
 from windrow.settings import Settings, data_folder
@@ -114,7 +117,8 @@ def _handler_threads(earlier: Collection[threading.Thread]) -> list[threading.Th
 async def open_own_handlers(
     settings: Settings, queue: Queue, names: Sequence[str] = OWN_HANDLERS
 ) -> AsyncIterator[list[Handler]]:
-    """The handlers of Windrow's own kinds of jobs, of all or of those named."""
+    """The handlers of Windrow's own kinds of jobs, of all or of those named. An index on another
+    machine is an error in the log, or with `needs_index` raises IndexElsewhere."""
     async with AsyncExitStack() as stack:
         handlers: list[Handler] = []
         if "web" in names:
@@ -126,7 +130,14 @@ async def open_own_handlers(
         if "calls" in names:
             handlers += await stack.enter_async_context(open_calls_handlers(settings, queue))
         if "index" in names:
-            handlers += await stack.enter_async_context(open_index_handlers(settings, queue))
+            from windrow.services.owning import open_index_handlers
+
+            try:
+                handlers += await stack.enter_async_context(open_index_handlers(settings, queue))
+            except IndexElsewhere as error:
+                if needs_index:
+                    raise
+                log_not_indexed(error)
         yield handlers
 
 
@@ -275,8 +286,24 @@ def begin_afresh(settings: Settings, arguments: Sequence[str]) -> None:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Of a worker's process. The database is named here: everybody can read a command line."""
-    return {**os.environ, "WINDROW_DATABASE_URL": settings.database_url}
+    """The environment of a worker's process: the database, which everybody could read on a command
+    line, and the log as this process has it."""
+    return {
+        **os.environ,
+        "WINDROW_DATABASE_URL": settings.database_url,
+        "WINDROW_LOG_FORMAT": settings.log_format,
+        "WINDROW_LOG_LEVEL": settings.log_level,
+    }
+
+
+def supervised_environment(settings: Settings, number: int) -> dict[str, str]:
+    """Of a worker's process that this one looks after. Only the first announces itself."""
+    sibling = {SIBLING: str(number)} if number else {}
+    return {**environment(settings), SUPERVISOR: str(os.getpid()), **sibling}
+
+
+def log_not_indexed(error: IndexElsewhere) -> None:
+    logger.error(NOT_INDEXED, error, error.hint, extra=event("index.elsewhere", error=str(error)))
 
 
 def _port_argument(first: int | None, number: int) -> list[str]:

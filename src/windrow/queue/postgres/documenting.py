@@ -59,6 +59,13 @@ class Documenting(Verbs):
         found = await self._run("list_collections", tenant=tenant, name=name)
         return [Collection(**_fields(row)) for row in found]
 
+    async def get_index_folder(self) -> str | None:
+        found = await self._run("get_index_folder")
+        return found[0]["holder"] if found else None
+
+    async def set_index_folder(self, folder: str, before: str | None) -> bool:
+        return bool(await self._run("set_index_folder", folder=folder, before=before))
+
     async def begin_generation(
         self, tenant: str | None, name: str, embedder: str, dimension: int
     ) -> Collection | None:

@@ -61,6 +61,12 @@ class DocumentVerbs(ABC):
             lambda work: documenting.list_collections(work, tenant, name), is_short=True
         )
 
+    async def get_index_folder(self) -> str | None:
+        return await self._read(documenting.get_index_folder)
+
+    async def set_index_folder(self, folder: str, before: str | None) -> bool:
+        return await self._write(lambda work: documenting.set_index_folder(work, folder, before))
+
     async def begin_generation(
         self, tenant: str | None, name: str, embedder: str, dimension: int
     ) -> Collection | None:

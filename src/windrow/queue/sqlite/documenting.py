@@ -248,6 +248,15 @@ def forget_spaces(
     work.run("forget_spaces", {"tenant": tenant, "collection": collection, "ids": given})
 
 
+def get_index_folder(work: Work) -> str | None:
+    found = work.rows("get_index_folder", {})
+    return str(found[0][0]) if found else None
+
+
+def set_index_folder(work: Work, folder: str, before: str | None) -> bool:
+    return bool(work.rows("set_index_folder", {"folder": folder, "before": before}))
+
+
 def _rows(work: Work, name: str, values: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(row) for row in work.named_rows(statement(name), values)]
 
