@@ -150,6 +150,37 @@ async def test_a_lock_that_was_lost_after_the_snapshot_changes_nothing_n1(
     assert (seen["status"], seen["returnvalue"], seen["stalls"]) == ("queued", None, 1)
 
 
+async def test_failure_by_hand_that_waits_for_a_rescue_holds_n1(
+    db: Any, store: Store, connect: Connect
+) -> None:
+    """Of many rows in one statement. A worker's own failure clears its lock: it comes too late."""
+    late, *_ = ids = [await nuq.add(db), await nuq.add(db), await nuq.add(db)]
+    for job_id in ids:
+        await nuq.take(db)
+        await nuq.age(db, job_id, "locked_at", "2 minutes")
+    other, worker = await connect(), await connect()
+    by_hand = (
+        "UPDATE nuq.queue_scrape SET status = 'failed', failedreason = 'no', finished_at = now() "
+        "WHERE id <> $1"
+    )
+    by_worker = (
+        "UPDATE nuq.queue_scrape SET status = 'failed', lock = NULL, locked_at = NULL WHERE id = $1"
+    )
+    async with other.transaction():
+        await other.execute("SELECT windrow_dialect.rescue_job(id) FROM windrow.job_live")
+        ending = asyncio.create_task(db.execute(by_hand, late))
+        await _until_waiting(other)
+        failing = asyncio.create_task(worker.execute(by_worker, late))
+        await asyncio.sleep(0.2)
+    assert (await ending, await failing) == ("UPDATE 2", "UPDATE 0")
+
+    rows = [await nuq.see(db, job_id) for job_id in ids]
+    assert [row["status"] for row in rows] == ["queued", "failed", "failed"]
+    assert [row["failedreason"] for row in rows] == [None, "no", "no"]
+    assert [row["stalls"] for row in rows] == [1, 1, 1]
+    assert await store.rescue_jobs() == []
+
+
 async def test_a_renewal_on_the_way_does_not_refuse_the_end_n1(db: Any, connect: Connect) -> None:
     """The holder's own timer renews the lock just as the run ends: the lock is not lost by that."""
     await nuq.add(db)

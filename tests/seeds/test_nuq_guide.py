@@ -17,11 +17,12 @@ GUIDE = Path(__file__).parent.parent.parent / "docs/guides/coming-from-nuq.md"
 
 
 async def test_the_statements_of_the_guide_run_as_printed_n11(db: Any) -> None:
-    [script] = fenced(GUIDE, "sql")
+    script, sessions = fenced(GUIDE, "sql")
     *writes, group, done = [await db.fetch(text) for text in split_script(script)]
     assert [len(rows) for rows in writes] == [0, 0, 1, 1]
     assert [row["status"] for row in group] == ["completed"]
     assert [row["status"] for row in done] == ["queued"]
+    assert await db.fetch(sessions) == []
 
 
 async def test_the_worker_of_the_guide_runs_as_printed_n11(db: Any, dialect_url: str) -> None:

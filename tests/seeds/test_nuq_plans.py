@@ -53,20 +53,20 @@ FILL = """
 LARGE = ("job_live", "job_finished", "job_payload", "job_group", "lease")
 # Statement, its parameters, and the index by which it finds its jobs.
 PINNED: dict[str, tuple[str, list[Any], str]] = {
-    "take": (nuq.TAKE, [], "nuq_shown_live"),
+    "take": (nuq.TAKE, [], "nuq_status_live"),
     "renew": (nuq.RENEW, [ID, LOCK], "job_live_pkey"),
     "finish": (nuq.FINISH, [ID, LOCK, "{}"], "job_live_pkey"),
     "fail": (nuq.FAIL, [ID, LOCK, "no"], "job_live_pkey"),
-    "requeue stalled": (nuq.REQUEUE_STALLED, [], "nuq_shown_live"),
-    "fail stalled": (nuq.FAIL_STALLED, [], "nuq_shown_live"),
-    "reap backlog": (nuq.REAP_BACKLOG, [], "nuq_timeout"),
+    "requeue stalled": (nuq.REQUEUE_STALLED, [], "nuq_status_live"),
+    "fail stalled": (nuq.FAIL_STALLED, [], "nuq_status_live"),
+    "reap backlog": (nuq.REAP_BACKLOG, [], "nuq_backlog_timeout"),
     "clean completed": (nuq.CLEAN_COMPLETED, [], "queue_case_created_at_idx"),
     "clean failed": (nuq.CLEAN_FAILED, [], "queue_case_created_at_idx"),
     "promote": (nuq.PROMOTE, [ID], "job_live_pkey"),
     "job": (nuq.JOB, [ID], "job_live_pkey"),
-    "pages": (nuq.PAGES, [ID], "group_id_finished_at_id_idx"),
-    "stats": (nuq.STATS, [ID], "job_live_group"),
-    "progress": (nuq.PROGRESS, [ID], "job_live_group"),
+    "pages": (nuq.PAGES, [ID], "coalesce_queue_case_finished_at_idx"),
+    "stats": (nuq.STATS, [ID], "nuq_group_live"),
+    "progress": (nuq.PROGRESS, [ID], "nuq_group_live"),
 }
 # These can only be about a live job: no leaf of the finished ones is even opened.
 LIVE_ONLY = ("renew", "finish", "fail", "requeue stalled", "fail stalled", "reap backlog")
@@ -105,7 +105,7 @@ async def require_one_row(db: Any) -> None:
     and as many of others."""
     nodes = await _plan(db, nuq.TAKE, [], "ANALYZE, BUFFERS")
     assert not any(node["Node Type"] == "Sort" for node in nodes)
-    [scan] = [node for node in nodes if node.get("Index Name") == "nuq_shown_live"]
+    [scan] = [node for node in nodes if node.get("Index Name") == "nuq_status_live"]
     assert (scan["Actual Rows"], scan.get("Rows Removed by Filter", 0)) == (1, 0)
     # What functions of the view look up for the first time is counted, too.
     assert scan["Shared Hit Blocks"] + scan["Shared Read Blocks"] < 100

@@ -10,8 +10,10 @@ import pytest
 
 from tests.seeds import nuq
 from tests.tenancy.conftest import Tenancy
+from windrow import Queue
+from windrow.pipelines.index.sessions import open_session
 from windrow.queue.ids import owner_id
-from windrow.services.dialects import install_dialect
+from windrow.services.database import install_dialect
 
 RELATIONS = ("queue_scrape", "queue_scrape_backlog", "group_crawl", "queue_crawl_finished")
 ACME, GLOBEX = UUID(owner_id("acme")), UUID(owner_id("globex"))
@@ -46,6 +48,23 @@ async def test_tenants_see_and_write_their_own_through_nuq(tenancy: Tenancy) -> 
         assert [row["status"] for row in statuses] == ["failed", "failed", "queued"]
         left = await globex.fetch("SELECT status::text FROM nuq.queue_scrape")
         assert [row["status"] for row in left] == ["queued"]
+
+
+async def test_tenants_read_the_sessions_of_their_own_crawls(tenancy: Tenancy) -> None:
+    await install_dialect(tenancy.url, "nuq")
+    async with Queue.open(tenancy.url) as queue:
+        for tenant in ("acme", "globex"):
+            payload = {"url": f"http://{tenant}/"}
+            await queue.enqueue("web.crawl", payload, queue="default", tenant=tenant)
+            [root] = (await queue.claim(["default"])).jobs
+            group = await queue.create_group(root=root, hold=True, tenant=tenant)
+            await open_session(queue, group.id)
+    query = "SELECT base_url FROM webhook.crawl_sessions"
+    seen_by = {"acme": ["acme"], "globex": ["globex"], "worker": ["acme", "globex"]}
+    for role, tenants in seen_by.items():
+        async with tenancy.connected(role) as reader:
+            shown = {row["base_url"] for row in await reader.fetch(query)}
+        assert shown == {f"http://{tenant}/" for tenant in tenants}
 
 
 async def test_tenants_claim_nothing_through_nuq_and_workers_all(tenancy: Tenancy) -> None:

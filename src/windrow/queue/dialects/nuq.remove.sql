@@ -10,12 +10,23 @@ DELETE FROM windrow.queue
    AND max_depth IS NULL AND on_full IS NULL AND completed_seconds IS NULL
    AND failed_seconds IS NULL AND cancelled_seconds IS NULL;
 DROP SCHEMA IF EXISTS nuq CASCADE;
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_class
+                WHERE oid = to_regclass('webhook.crawl_sessions') AND relkind = 'v') THEN
+        DROP VIEW webhook.crawl_sessions;
+    END IF;
+    DROP SCHEMA IF EXISTS webhook;
+EXCEPTION WHEN dependent_objects_still_exist THEN NULL;  -- somebody else has tables there
+END $$;
 ALTER TABLE windrow.job_finished DROP CONSTRAINT IF EXISTS nuq_status;
 ALTER TABLE windrow.job_finished DROP CONSTRAINT IF EXISTS nuq_lock;
-DROP INDEX IF EXISTS windrow.nuq_shown_live;
-DROP INDEX IF EXISTS windrow.nuq_shown_finished;
-DROP INDEX IF EXISTS windrow.nuq_timeout;
-DROP INDEX IF EXISTS windrow.nuq_owner_live;
-DROP INDEX IF EXISTS windrow.nuq_crawl_finished_live;
-DROP INDEX IF EXISTS windrow.nuq_crawl_finished;
+DROP INDEX IF EXISTS windrow.nuq_status_live;
+DROP INDEX IF EXISTS windrow.nuq_status_finished;
+DROP INDEX IF EXISTS windrow.nuq_group_live;
+DROP INDEX IF EXISTS windrow.nuq_group_finished;
+DROP INDEX IF EXISTS windrow.nuq_backlog_timeout;
+DROP INDEX IF EXISTS windrow.nuq_backlog_owner;
+DROP INDEX IF EXISTS windrow.nuq_ended_live;
+DROP INDEX IF EXISTS windrow.nuq_ended_finished;
 DROP INDEX IF EXISTS windrow.nuq_group;

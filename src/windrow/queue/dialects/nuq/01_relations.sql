@@ -4,10 +4,11 @@
 -- queue nuq.queue_scrape, and likewise nuq.queue_crawl_finished. Only these queues are shown, whoever
 -- inserted into them; groups are all shown.
 --
--- Windrow's own pages and maps (kinds web.scrape and web.map of the queue web) are shown beside them, to be
--- read: a write finds no such row. Those that wait are in the backlog even when they are ready, for
--- who takes the first queued row of nuq.queue_scrape must be able to run it. What begins a crawl is not shown,
--- as it is no member of its group here.
+-- Windrow's own pages, maps and kickoffs of crawls (kinds web.scrape, web.map and web.crawl of the queue
+-- web) are shown in nuq.queue_scrape, and the finish jobs of its crawls and batches (web.finish) in
+-- nuq.queue_crawl_finished, to be read: a write finds no such row. Those that wait are in the backlog even
+-- when they are ready, for who takes the first queued row of nuq.queue_scrape must be able to run it; a
+-- finish job that is ready is not shown.
 --
 --   nuq.queue_scrape, nuq.queue_crawl_finished
 --     status             queued: ready · active: active, waiting · completed: completed · failed: failed, cancelled
@@ -20,8 +21,8 @@
 --     listen_channel_id  the header nuq_listen_channel_id
 --     returnvalue        result · failedreason: error, in full where it is in the history
 --     owner_id           tenant; one that is no UUID by UUIDv5
---     group_id           group_id; of a crawl_finished job, which is no member, the UUID in its
---                        unique key nuq.group_crawl/<group>[/<job>]
+--     group_id           group_id; of a kickoff, which is no member, its id, which is that of its crawl; of
+--                        a crawl_finished job the UUID in its unique key nuq.group_crawl/<group>[/<job>]
 --   nuq.queue_scrape_backlog: jobs of the queue nuq.queue_scrape that wait but cannot be claimed: held,
 --     scheduled, paused, and ready ones while their queue or group is paused or their limit parked
 --     times_out_at       run_at + max_hold_seconds, of held ones
@@ -109,11 +110,14 @@ SELECT job.id,
                    FROM windrow.blob WHERE blob.hash = job.result_hash)) AS returnvalue,
        nuq.full_error(job.id, job.error) AS failedreason,
        windrow_dialect.as_uuid(job.tenant) AS owner_id,
-       job.group_id
+       coalesce(job.group_id, CASE WHEN job.kind = 'web.crawl' AND job.queue = 'web' THEN job.id END)
+           AS group_id
   FROM windrow.job
  WHERE CASE WHEN job.queue = 'web'
-            THEN CASE WHEN job.kind IN ('web.scrape', 'web.map') AND job.state <> 'ready'
-                      THEN 'nuq.queue_scrape' END
+            THEN CASE WHEN job.state = 'ready' THEN NULL
+                      WHEN job.kind IN ('web.scrape', 'web.map', 'web.crawl')
+                      THEN 'nuq.queue_scrape'
+                      WHEN job.kind = 'web.finish' THEN 'nuq.queue_crawl_finished' END
             ELSE job.queue END = 'nuq.queue_scrape'
    AND job.state NOT IN ('held', 'scheduled', 'paused')
    AND (job.state <> 'ready'
@@ -149,8 +153,10 @@ SELECT job.id,
        windrow_dialect.as_uuid(substr(job.unique_key, 17, 36)) AS group_id
   FROM windrow.job
  WHERE CASE WHEN job.queue = 'web'
-            THEN CASE WHEN job.kind IN ('web.scrape', 'web.map') AND job.state <> 'ready'
-                      THEN 'nuq.queue_scrape' END
+            THEN CASE WHEN job.state = 'ready' THEN NULL
+                      WHEN job.kind IN ('web.scrape', 'web.map', 'web.crawl')
+                      THEN 'nuq.queue_scrape'
+                      WHEN job.kind = 'web.finish' THEN 'nuq.queue_crawl_finished' END
             ELSE job.queue END = 'nuq.queue_crawl_finished'
    AND job.state NOT IN ('held', 'scheduled', 'paused')
    AND (job.state <> 'ready'
@@ -165,12 +171,14 @@ SELECT job.id,
        (SELECT stored.headers ->> 'nuq_listen_channel_id'
           FROM windrow.job_payload AS stored WHERE stored.id = job.id) AS listen_channel_id,
        windrow_dialect.as_uuid(job.tenant) AS owner_id,
-       job.group_id,
+       coalesce(job.group_id, CASE WHEN job.kind = 'web.crawl' AND job.queue = 'web' THEN job.id END)
+           AS group_id,
        CASE WHEN job.state = 'held'
             THEN nuq.times_out_at(job.run_at, job.max_hold_seconds) END AS times_out_at
   FROM windrow.job
  WHERE CASE WHEN job.queue = 'web'
-            THEN CASE WHEN job.kind IN ('web.scrape', 'web.map') THEN 'nuq.queue_scrape' END
+            THEN CASE WHEN job.kind IN ('web.scrape', 'web.map', 'web.crawl')
+                      THEN 'nuq.queue_scrape' END
             ELSE job.queue END = 'nuq.queue_scrape'
    AND job.state IN ('held', 'scheduled', 'paused', 'ready')
    AND (job.state <> 'ready'
@@ -209,17 +217,21 @@ ALTER VIEW nuq.group_crawl ALTER COLUMN status SET DEFAULT 'active';
 ALTER VIEW nuq.group_crawl ALTER COLUMN created_at SET DEFAULT now();
 ALTER VIEW nuq.group_crawl ALTER COLUMN ttl SET DEFAULT 86400000;
 
--- Indexes of versions that showed no pages of Windrow's own.
-DROP INDEX IF EXISTS windrow.nuq_live, windrow.nuq_finished, windrow.nuq_backlog, windrow.nuq_owner;
+-- Of earlier versions, which showed less of Windrow's own crawls.
+DROP INDEX IF EXISTS windrow.nuq_live, windrow.nuq_finished, windrow.nuq_backlog, windrow.nuq_owner,
+    windrow.nuq_shown_live, windrow.nuq_shown_finished, windrow.nuq_timeout, windrow.nuq_owner_live,
+    windrow.nuq_crawl_finished_live, windrow.nuq_crawl_finished;
 
 -- The expressions are those of the views, to the letter: the planner knows them by nothing else. The
 -- first one serves the claim (in its order), the reaper and who asks for a status.
 -- Each index asks that its expression is not null, which is always so: else a plan that was made while
 -- the queue was empty may go through all of one of them to find a row by its id.
-CREATE INDEX IF NOT EXISTS nuq_shown_live ON windrow.job_live (
+CREATE INDEX IF NOT EXISTS nuq_status_live ON windrow.job_live (
     (CASE WHEN queue = 'web'
-         THEN CASE WHEN kind IN ('web.scrape', 'web.map') AND state <> 'ready'
-                   THEN 'nuq.queue_scrape' END
+         THEN CASE WHEN state = 'ready' THEN NULL
+                   WHEN kind IN ('web.scrape', 'web.map', 'web.crawl')
+                   THEN 'nuq.queue_scrape'
+                   WHEN kind = 'web.finish' THEN 'nuq.queue_crawl_finished' END
          ELSE queue END),
     (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
                 WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
@@ -227,17 +239,21 @@ CREATE INDEX IF NOT EXISTS nuq_shown_live ON windrow.job_live (
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END),
     (-greatest(priority, -2147483647)), created_at)
     WHERE CASE WHEN queue = 'web'
-          THEN CASE WHEN kind IN ('web.scrape', 'web.map') AND state <> 'ready'
-                    THEN 'nuq.queue_scrape' END
-          ELSE queue END IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished')
+         THEN CASE WHEN state = 'ready' THEN NULL
+                   WHEN kind IN ('web.scrape', 'web.map', 'web.crawl')
+                   THEN 'nuq.queue_scrape'
+                   WHEN kind = 'web.finish' THEN 'nuq.queue_crawl_finished' END
+         ELSE queue END IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished')
       AND (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
                 WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
                 WHEN 'completed' THEN 'completed'
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END) IS NOT NULL;
-CREATE INDEX IF NOT EXISTS nuq_shown_finished ON windrow.job_finished (
+CREATE INDEX IF NOT EXISTS nuq_status_finished ON windrow.job_finished (
     (CASE WHEN queue = 'web'
-         THEN CASE WHEN kind IN ('web.scrape', 'web.map') AND state <> 'ready'
-                   THEN 'nuq.queue_scrape' END
+         THEN CASE WHEN state = 'ready' THEN NULL
+                   WHEN kind IN ('web.scrape', 'web.map', 'web.crawl')
+                   THEN 'nuq.queue_scrape'
+                   WHEN kind = 'web.finish' THEN 'nuq.queue_crawl_finished' END
          ELSE queue END),
     (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
                 WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
@@ -245,31 +261,70 @@ CREATE INDEX IF NOT EXISTS nuq_shown_finished ON windrow.job_finished (
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END),
     created_at)
     WHERE CASE WHEN queue = 'web'
-          THEN CASE WHEN kind IN ('web.scrape', 'web.map') AND state <> 'ready'
-                    THEN 'nuq.queue_scrape' END
-          ELSE queue END IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished')
+         THEN CASE WHEN state = 'ready' THEN NULL
+                   WHEN kind IN ('web.scrape', 'web.map', 'web.crawl')
+                   THEN 'nuq.queue_scrape'
+                   WHEN kind = 'web.finish' THEN 'nuq.queue_crawl_finished' END
+         ELSE queue END IN ('nuq.queue_scrape', 'nuq.queue_crawl_finished')
       AND (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
                 WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
                 WHEN 'completed' THEN 'completed'
                 WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END) IS NOT NULL;
-CREATE INDEX IF NOT EXISTS nuq_timeout ON windrow.job_live (
+-- Of partial indexes the planner has no statistics: what it knows all keys of it takes for rare. So these
+-- have the status, too, and are preferred to those above, which would read all jobs of a status.
+CREATE INDEX IF NOT EXISTS nuq_group_live ON windrow.job_live (
+    (coalesce(group_id, CASE WHEN kind = 'web.crawl' AND queue = 'web' THEN id END)),
+    (CASE WHEN queue = 'web'
+         THEN CASE WHEN state = 'ready' THEN NULL
+                   WHEN kind IN ('web.scrape', 'web.map', 'web.crawl')
+                   THEN 'nuq.queue_scrape'
+                   WHEN kind = 'web.finish' THEN 'nuq.queue_crawl_finished' END
+         ELSE queue END))
+    WHERE coalesce(group_id, CASE WHEN kind = 'web.crawl' AND queue = 'web' THEN id END) IS NOT NULL;
+CREATE INDEX IF NOT EXISTS nuq_group_finished ON windrow.job_finished (
+    (coalesce(group_id, CASE WHEN kind = 'web.crawl' AND queue = 'web' THEN id END)),
+    (CASE WHEN queue = 'web'
+         THEN CASE WHEN state = 'ready' THEN NULL
+                   WHEN kind IN ('web.scrape', 'web.map', 'web.crawl')
+                   THEN 'nuq.queue_scrape'
+                   WHEN kind = 'web.finish' THEN 'nuq.queue_crawl_finished' END
+         ELSE queue END),
+    (CASE state WHEN 'ready' THEN 'queued'::nuq.job_status
+                WHEN 'active' THEN 'active' WHEN 'waiting' THEN 'active'
+                WHEN 'completed' THEN 'completed'
+                WHEN 'failed' THEN 'failed' WHEN 'cancelled' THEN 'failed' END),
+    finished_at)
+    WHERE coalesce(group_id, CASE WHEN kind = 'web.crawl' AND queue = 'web' THEN id END) IS NOT NULL;
+CREATE INDEX IF NOT EXISTS nuq_backlog_timeout ON windrow.job_live (
     (CASE WHEN state = 'held' THEN nuq.times_out_at(run_at, max_hold_seconds) END))
     WHERE CASE WHEN queue = 'web'
-          THEN CASE WHEN kind IN ('web.scrape', 'web.map') THEN 'nuq.queue_scrape' END
-          ELSE queue END = 'nuq.queue_scrape'
+         THEN CASE WHEN kind IN ('web.scrape', 'web.map', 'web.crawl')
+                   THEN 'nuq.queue_scrape' END
+         ELSE queue END = 'nuq.queue_scrape'
       AND (CASE WHEN state = 'held' THEN nuq.times_out_at(run_at, max_hold_seconds) END) IS NOT NULL;
-CREATE INDEX IF NOT EXISTS nuq_owner_live ON windrow.job_live (windrow_dialect.as_uuid(tenant))
+CREATE INDEX IF NOT EXISTS nuq_backlog_owner ON windrow.job_live (windrow_dialect.as_uuid(tenant))
     WHERE CASE WHEN queue = 'web'
-          THEN CASE WHEN kind IN ('web.scrape', 'web.map') THEN 'nuq.queue_scrape' END
-          ELSE queue END = 'nuq.queue_scrape'
+         THEN CASE WHEN kind IN ('web.scrape', 'web.map', 'web.crawl')
+                   THEN 'nuq.queue_scrape' END
+         ELSE queue END = 'nuq.queue_scrape'
       AND windrow_dialect.as_uuid(tenant) IS NOT NULL;
-CREATE INDEX IF NOT EXISTS nuq_crawl_finished_live ON windrow.job_live (
+CREATE INDEX IF NOT EXISTS nuq_ended_live ON windrow.job_live (
     windrow_dialect.as_uuid(substr(unique_key, 17, 36)))
-    WHERE queue = 'nuq.queue_crawl_finished'
+    WHERE CASE WHEN queue = 'web'
+         THEN CASE WHEN state = 'ready' THEN NULL
+                   WHEN kind IN ('web.scrape', 'web.map', 'web.crawl')
+                   THEN 'nuq.queue_scrape'
+                   WHEN kind = 'web.finish' THEN 'nuq.queue_crawl_finished' END
+         ELSE queue END = 'nuq.queue_crawl_finished'
       AND windrow_dialect.as_uuid(substr(unique_key, 17, 36)) IS NOT NULL;
-CREATE INDEX IF NOT EXISTS nuq_crawl_finished ON windrow.job_finished (
+CREATE INDEX IF NOT EXISTS nuq_ended_finished ON windrow.job_finished (
     windrow_dialect.as_uuid(substr(unique_key, 17, 36)))
-    WHERE queue = 'nuq.queue_crawl_finished'
+    WHERE CASE WHEN queue = 'web'
+         THEN CASE WHEN state = 'ready' THEN NULL
+                   WHEN kind IN ('web.scrape', 'web.map', 'web.crawl')
+                   THEN 'nuq.queue_scrape'
+                   WHEN kind = 'web.finish' THEN 'nuq.queue_crawl_finished' END
+         ELSE queue END = 'nuq.queue_crawl_finished'
       AND windrow_dialect.as_uuid(substr(unique_key, 17, 36)) IS NOT NULL;
 CREATE INDEX IF NOT EXISTS nuq_group ON windrow.job_group (
     (CASE WHEN is_cancelled THEN 'cancelled'::nuq.group_status

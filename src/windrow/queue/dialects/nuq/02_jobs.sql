@@ -138,8 +138,8 @@ $$;
 
 CREATE OR REPLACE FUNCTION nuq.update_job() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    before CONSTANT nuq.queue_scrape := ROW(OLD.*);
-    wanted CONSTANT nuq.queue_scrape := ROW(NEW.*);
+    before nuq.queue_scrape := ROW(OLD.*);
+    wanted nuq.queue_scrape := ROW(NEW.*);
     is_reaped CONSTANT boolean := before.lock IS NOT NULL AND wanted.lock IS NULL
         AND coalesce(wanted.stalls = coalesce(before.stalls, 0) + 1, false);
     -- The end of a run, or a renewal. Its lock may have been renewed meanwhile, or its group be
@@ -159,6 +159,14 @@ BEGIN
         RETURN NULL;
     END IF;
     seen := nuq.lock_and_look(TG_TABLE_NAME, OLD.id);
+    -- An explicit failure takes precedence over a rescue that committed meanwhile. A worker that ends its
+    -- run clears the lock, and has lost it.
+    IF wanted.status = 'failed' AND wanted.lock = before.lock AND seen.status = 'queued'
+       AND seen.stalls = coalesce(before.stalls, 0) + 1 THEN
+        wanted := jsonb_populate_record(seen, windrow_dialect.carry_over(
+                      to_jsonb(before), to_jsonb(wanted), to_jsonb(seen)));
+        before := seen;
+    END IF;
     IF seen.id IS NULL
        OR (seen IS DISTINCT FROM before
            AND NOT (is_holders AND coalesce(seen.lock = before.lock, false))) THEN

@@ -76,6 +76,12 @@ BEGIN
                            done.name);
         END LOOP;
     END IF;
+    IF EXISTS (SELECT FROM pg_class
+                WHERE oid = to_regclass('webhook.crawl_sessions') AND relkind = 'v') THEN
+        -- A view of the dialect `nuq` that takes no writes, so that it has no trigger.
+        GRANT USAGE ON SCHEMA webhook TO windrow_worker, windrow_tenant;
+        GRANT SELECT ON webhook.crawl_sessions TO windrow_worker, windrow_tenant;
+    END IF;
     IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'windrow_dialect') THEN
         -- What views compute their columns with; none of it can do more than whoever calls it.
         GRANT USAGE ON SCHEMA windrow_dialect
