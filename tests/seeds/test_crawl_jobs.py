@@ -28,7 +28,7 @@ from tests.builders import (
     snooze,
     tallied,
 )
-from tests.seeds.conftest import Connect, require_true_leases
+from tests.seeds.conftest import Connect, require_true_leases, until_waiting
 from tests.seeds.documents import Reading, columns_of
 from tests.seeds.workers import run_worker
 from windrow.queue.job import Job, JobState
@@ -483,6 +483,103 @@ async def test_reaper_leaves_alone_what_spoke_meanwhile(db: Any, connect: Connec
         await asyncio.sleep(0.2)
         assert not reaping.done()
     assert changed(await reaping) == 0
+    assert (await look(db, job_id))["status"] == "processing"
+
+
+async def test_reaper_finds_long_silent_runs_as_they_are(db: Any) -> None:
+    # No Windrow worker runs, and a claim has had the time to rescue neither.
+    again, used_up = await enqueue(db), await enqueue(db, max_retries=0)
+    for _ in range(2):
+        await work(db)
+    await db.execute("UPDATE crawl_jobs SET last_heartbeat = NOW() - INTERVAL '5 minutes'")
+    await db.execute("UPDATE crawl_jobs SET progress_percentage = 40 WHERE id = $1", again)
+
+    assert {row["id"] for row in await db.fetch(STALE)} == {again, used_up}
+    recovered, given_up = await db.execute(RECOVER), await db.execute(GIVE_UP)
+    assert (changed(recovered), changed(given_up)) == (1, 1)
+    assert (await look(db, again))["retry_count"] == 1
+    assert (await look(db, used_up))["error_message"] == "Worker timed out"
+
+
+EXPLICIT = {
+    "cancelled": JobState.CANCELLED,
+    "paused": JobState.PAUSED,
+    "failed": JobState.FAILED,
+}
+
+
+@pytest.mark.parametrize("status", EXPLICIT)
+@pytest.mark.parametrize("holder", ["a worker of crawl_jobs", "a Windrow worker"])
+async def test_cancel_pause_or_failure_of_a_silent_run_holds(
+    db: Any, store: Store, status: str, holder: str
+) -> None:
+    job_id = await enqueue(db)
+    if holder == "a Windrow worker":
+        await run_of(store)
+    else:
+        await work(db)
+    await db.execute(LOSE, job_id)
+
+    end = "UPDATE crawl_jobs SET status = $2 WHERE id = $1"
+    assert changed(await db.execute(end, job_id, status)) == 1
+
+    assert (await look(db, job_id))["status"] == status
+    assert [await work(db) for _ in range(2)] == [None, None]
+    await store.rescue_jobs()
+    assert await counts(store, DIALECT) == {EXPLICIT[status]: 1}
+
+
+@pytest.mark.parametrize("status", EXPLICIT)
+async def test_cancel_pause_or_failure_that_waits_for_a_rescue_holds(
+    db: Any, store: Store, connect: Connect, status: str
+) -> None:
+    other = await connect()
+    job_id = await enqueue(db)
+    await work(db)
+    await db.execute(LOSE, job_id)
+    end = "UPDATE crawl_jobs SET status = $2, error_message = 'by hand' WHERE id = $1"
+    async with other.transaction():
+        assert changed(await other.execute(RECOVER)) == 1
+        ending = asyncio.create_task(db.execute(end, job_id, status))
+        await until_waiting(other)
+
+    assert changed(await ending) == 1
+    row = await look(db, job_id)
+    assert (row["status"], row["retry_count"], row["error_message"]) == (status, 1, "by hand")
+    assert await counts(store, DIALECT) == {EXPLICIT[status]: 1}
+
+
+@pytest.mark.parametrize("status", ["cancelled", "paused", "completed"])
+async def test_cancel_pause_or_end_of_a_silent_row_that_waits_for_a_heartbeat_holds(
+    db: Any, connect: Connect, status: str
+) -> None:
+    other = await connect()
+    job_id = await enqueue(db)
+    await work(db)
+    await db.execute(LOSE, job_id)
+    async with other.transaction():
+        assert await other.execute(HEARTBEAT, job_id) == "UPDATE 1"
+        sql = "UPDATE crawl_jobs SET status = $2 WHERE id = $1"
+        ending = asyncio.create_task(db.execute(sql, job_id, status))
+        await until_waiting(other)
+    assert await ending == "UPDATE 1"
+    assert (await look(db, job_id))["status"] == status
+
+
+async def test_cancel_that_waits_for_a_new_claim_changes_nothing(db: Any, connect: Connect) -> None:
+    other = await connect()
+    job_id = await enqueue(db)
+    await work(db)
+    await db.execute(LOSE, job_id)
+    async with other.transaction():
+        await other.execute(RECOVER)
+        assert (await work(other))["id"] == job_id
+        ending = asyncio.create_task(
+            db.execute("UPDATE crawl_jobs SET status = 'failed' WHERE id = $1", job_id)
+        )
+        await until_waiting(other)
+
+    assert changed(await ending) == 0
     assert (await look(db, job_id))["status"] == "processing"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 
 from tests.builders import add, claim, complete
@@ -156,3 +157,28 @@ async def test_views_see_with_the_eyes_of_their_reader(db: Any, writes: Writes) 
     )
     assert writes.relation in {row["name"] for row in views}
     assert [row["name"] for row in views if not row["is_so"]] == []
+
+
+# Times that Python cannot read, in each column that is written, of a row that `insert` made.
+FAR_TIMES = ("infinity", "-infinity", "4713-01-01 BC", "20000-01-01")
+TIMES = {
+    "nuq": "created_at",
+    "crawl_jobs": "created_at",
+    "processing_jobs": "available_at",
+    "unified_queue": "created_at",
+    "pgmq": "enqueued_at",
+}
+
+
+@pytest.mark.parametrize("time", FAR_TIMES)
+async def test_time_that_workers_cannot_read_is_refused(
+    request: pytest.FixtureRequest, db: Any, store: Store, writes: Writes, time: str
+) -> None:
+    """One such row would be in every batch, and no worker could run what was claimed with it."""
+    column = TIMES[request.node.callspec.params["writes"]]
+    await db.execute(writes.insert)
+    with pytest.raises(asyncpg.CheckViolationError, match="times"):
+        await db.execute(f"UPDATE {writes.relation} SET {column} = '{time}'")
+    [job] = await claim(store, 9, writes.queue)
+    assert job.kind == writes.kind
+    await complete(store, job)

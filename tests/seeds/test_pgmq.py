@@ -12,15 +12,13 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.builders import add, claim, complete, completion, counts, get, make_group
+from tests.builders import add, claim, complete, completion, counts, fail, get, make_group
 from tests.builders import row as new_row
 from tests.seeds.conftest import Connect, until_waiting
 from tests.seeds.documents import Reading
 from tests.seeds.messages import create, let_it_run_out, read, rows_touched, send
 from tests.seeds.workers import run_worker
 from windrow.queue.job import JobState
-from windrow.queue.migrate import load_migrations
-from windrow.queue.postgres.rows import PACKAGE
 from windrow.queue.store import Store
 
 DIALECT = "pgmq"
@@ -125,7 +123,9 @@ async def test_p4_reads_can_be_limited_and_what_failed_is_listed(db: Any, store:
     [letter] = await db.fetch("SELECT * FROM pgmq.dead_letters('jobs')")
     assert (letter["msg_id"], letter["read_ct"]) == (poison, 3)
     assert letter["error"] == "crashed 3 times: the lease ran out"
+    assert [row["msg_id"] for row in await db.fetch("SELECT * FROM pgmq.a_jobs")] == [poison]
     await store.retry_jobs([str(letter["job_id"])])
+    assert await db.fetch("SELECT * FROM pgmq.a_jobs") == []
     assert [row["msg_id"] for row in await read(db, "jobs")] == [poison]
 
 
@@ -266,6 +266,33 @@ async def test_jobs_are_messages_for_readers(db: Any, store: Store) -> None:
     assert (await get(store, job_id)).state is JobState.COMPLETED
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        "DELETE FROM pgmq.q_jobs WHERE msg_id = $1",
+        "UPDATE pgmq.q_jobs SET vt = now() + interval '1 h' WHERE msg_id = $1",
+    ],
+    ids=["delete", "put off"],
+)
+async def test_p3_write_to_a_lapsed_message_that_waits_for_a_rescue_holds(
+    db: Any, connect: Connect, write: str
+) -> None:
+    """In a table nothing changes when a message becomes visible again."""
+    await create(db, "jobs")
+    number = await send(db, "jobs", 1)
+    await read(db, "jobs", 30)
+    await let_it_run_out(db, number)
+    other = await connect()
+    async with other.transaction():
+        rescue = "SELECT windrow_dialect.rescue_job(id) FROM windrow.job_live"
+        assert await other.fetchval(rescue) == "ready"
+        writing = asyncio.create_task(db.execute(write, number))
+        await until_waiting(other)
+
+    assert (await writing).endswith(" 1")
+    assert await read(db, "jobs", 30) == []
+
+
 async def test_a_worker_whose_message_was_archived_has_lost_it(db: Any, store: Store) -> None:
     await create(db, "jobs")
     msg_id = await send(db, "jobs")
@@ -297,6 +324,35 @@ async def test_a_name_too_long_for_a_channel_cannot_be_listened_to(db: Any) -> N
         await db.execute("SELECT pgmq.enable_notify_insert($1)", name)
     with pytest.raises(asyncpg.RaiseError, match="too long"):
         await create(db, "ж" * 31)
+
+
+async def test_message_that_a_windrow_worker_failed_is_in_the_archive(
+    db: Any, store: Store
+) -> None:
+    await create(db, "jobs")
+    msg_id = await send(db, "jobs", {"n": 1})
+    [job] = await claim(store, 1, "jobs")
+    await fail(store, job)
+
+    assert await read(db, "jobs") == []
+    [row] = await db.fetch("SELECT * FROM pgmq.a_jobs")
+    assert (row["msg_id"], row["message"], row["read_ct"]) == (msg_id, '{"n": 1}', 1)
+    assert row["archived_at"] is not None
+    kept = "SELECT expires_at = 'infinity' FROM windrow.job_finished"
+    assert await db.fetchval(kept) is True
+    assert await db.execute("DELETE FROM pgmq.a_jobs WHERE msg_id = $1", msg_id) == "DELETE 1"
+
+
+async def test_queue_of_an_earlier_version_keeps_what_fails_as_it_keeps_its_archive(
+    db: Any, store: Store
+) -> None:
+    await create(db, "jobs")
+    await db.execute("SELECT pgmq.create_partitioned('days', '1 day', '3 days')")
+    await db.execute("UPDATE windrow.queue SET failed_seconds = NULL")
+    await db.execute("UPDATE windrow.dialect SET version = 'earlier'")
+    assert await store.migrate() == ["dialect pgmq"]
+    kept = await db.fetch("SELECT name, failed_seconds FROM windrow.queue")
+    assert dict(kept) == {"jobs": -1, "days": 259200}
 
 
 async def test_p3_an_archived_message_is_found_by_its_number(db: Any, store: Store) -> None:
@@ -386,10 +442,10 @@ async def test_a_listener_hears_when_a_delay_ends(db: Any, connect: Connect, sto
     assert heard.empty()
 
 
-async def test_a_listener_hears_what_windrow_enqueues_also_after_an_upgrade(
+async def test_a_listener_hears_what_windrow_enqueues_however_it_is_counted(
     db: Any, connect: Connect, store: Store
 ) -> None:
-    """P1: the schema was laid over a Windrow whose tally was one table."""
+    """P1: what a job's statement counts itself, and what the trigger on the tally watches."""
     await create(db, "jobs")
     await db.execute("SELECT pgmq.enable_notify_insert('jobs', 0)")
     listener = await connect()
@@ -397,13 +453,10 @@ async def test_a_listener_hears_what_windrow_enqueues_also_after_an_upgrade(
     await listener.add_listener("pgmq.q_jobs.INSERT", lambda *told: heard.put_nowait(told[2]))
     await add(store, queue="jobs")
     await asyncio.wait_for(heard.get(), 20)
-    await db.execute("DROP FUNCTION windrow.next_event(text)")
-    await db.execute("DELETE FROM windrow.tally")
-    await db.execute("DROP TABLE windrow.tally_told")
-    await db.execute("INSERT INTO windrow.tally VALUES (1, 'jobs', 'ready')")
+    assert await db.fetchval("SELECT count(*) FROM windrow.tally_told") == 1
+    told = "INSERT INTO windrow.tally VALUES (1, 'jobs', 'ready'), (-1, 'jobs', 'ready')"
+    await db.execute(told)
     await asyncio.wait_for(heard.get(), 20)
-    [telling] = [one for one in load_migrations(PACKAGE) if one.version == 27]
-    await db.execute(telling.sql)
     await add(store, queue="jobs")
     await asyncio.wait_for(heard.get(), 20)
     assert heard.empty()

@@ -280,6 +280,113 @@ async def test_j1_windrow_rescues_what_a_dead_worker_had(db: Any, store: Store) 
     await complete(store, job)
 
 
+async def test_row_of_a_dead_worker_that_is_made_due_keeps_its_crash(db: Any, store: Store) -> None:
+    job_id = await enqueue(db)
+    await take(db, "dead")
+    await let_lease_run_out(db, job_id)
+    assert (await shown(db, job_id))["attempts"] == 1
+
+    due = "update processing_jobs set available_at = now() where id = $1"
+    assert await db.execute(due, job_id) == "UPDATE 1"
+
+    row = await shown(db, job_id)
+    assert (row["status"], row["attempts"], row["locked_by"]) == ("queued", 1, None)
+    assert (await get(store, job_id)).crashes == 1
+    assert (await take(db))["attempts"] == 1
+    await let_lease_run_out(db, job_id)
+    await db.execute(FAIL, job_id, "late", seconds(0))
+    row = await shown(db, job_id)
+    assert (row["status"], row["attempts"], row["last_error"]) == ("queued", 3, "late")
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+async def test_end_by_hand_of_a_dead_workers_row_holds(
+    db: Any, store: Store, connect: Connect, status: str
+) -> None:
+    stale, racing = await enqueue(db), await enqueue(db)
+    await take(db, "dead")
+    await take(db, "dead")
+    for job_id in (stale, racing):
+        await let_lease_run_out(db, job_id)
+    end = "update processing_jobs set status = $2 where id = $1"
+    assert await db.execute(end, stale, status) == "UPDATE 1"
+    other = await connect()
+    async with other.transaction():
+        rescue = "select windrow_dialect.rescue_job($1)"
+        assert await other.fetchval(rescue, racing) == "ready"
+        ending = asyncio.create_task(db.execute(end, racing, status))
+        await until_waiting(other)
+    assert await ending == "UPDATE 1"
+
+    assert await take(db) is None
+    assert {(await shown(db, job_id))["status"] for job_id in (stale, racing)} == {status}
+    assert await store.rescue_jobs() == []
+
+
+@pytest.mark.parametrize("column", ["created_at", "updated_at", "available_at", "payload", "stage"])
+async def test_null_where_the_document_allows_none_is_refused(db: Any, column: str) -> None:
+    row = {
+        "org_id": f"'{ORG}'",
+        "call_id": f"'{CALL}'",
+        "stage": "'analyze'",
+        "status": "'queued'",
+    } | {column: "null"}
+    sql = f"insert into processing_jobs ({', '.join(row)}) values ({', '.join(row.values())})"
+    with pytest.raises(asyncpg.NotNullViolationError, match=column):
+        await db.execute(sql)
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+async def test_null_cannot_be_written_where_the_document_allows_none(
+    db: Any, store: Store, is_running: bool
+) -> None:
+    job_id = await enqueue(db)
+    if is_running:
+        await take(db)
+    before = await shown(db, job_id)
+    for column in ("org_id", "call_id", "stage", "status", "payload", "attempts", "created_at"):
+        with pytest.raises(asyncpg.NotNullViolationError, match=column):
+            await db.execute(f"update processing_jobs set {column} = null where id = $1", job_id)
+    assert await shown(db, job_id) == before
+    await db.execute("update processing_jobs set status = 'done' where id = $1", job_id)
+
+
+async def test_row_of_windrow_without_an_org_can_be_written(db: Any, store: Store) -> None:
+    job_id = await add(store, "analyze", queue=QUEUE)
+    assert (await take(db, "w1"))["org_id"] is None
+    assert await db.execute(COMPLETE, job_id) == "UPDATE 1"
+
+
+async def test_indexes_that_a_program_makes_at_its_start_are_harmless(db: Any) -> None:
+    script = """
+        create table if not exists processing_jobs (id uuid primary key, status text);
+        create index if not exists processing_jobs_ready_idx
+          on processing_jobs (status, available_at);
+        create index if not exists processing_jobs_call_idx on processing_jobs (call_id);
+        CREATE INDEX CONCURRENTLY IF NOT EXISTS another_idx ON "processing_jobs" (org_id);
+    """
+    relations = "select count(*) from pg_class"
+    before = await db.fetchval(relations)
+    job_id = await enqueue(db)
+    for statement in (script.rsplit("CREATE", 1)[0], "CREATE" + script.rsplit("CREATE", 1)[1]):
+        await db.execute(statement)
+    assert await db.fetchval(relations) == before
+    assert str((await take(db))["id"]) == job_id
+
+    with pytest.raises(asyncpg.UndefinedColumnError):
+        await db.execute("create index if not exists no_idx on processing_jobs (no_column)")
+    with pytest.raises(asyncpg.WrongObjectTypeError):
+        await db.execute("create unique index one_idx on processing_jobs (call_id)")
+    assert (await shown(db, job_id))["status"] == "processing"
+
+
+async def test_table_of_the_callers_own_is_left_alone(db: Any) -> None:
+    await db.execute("create temporary table processing_jobs (call_id uuid)")
+    await db.execute("create index if not exists own_idx on processing_jobs (call_id)")
+    assert await db.fetchval("select to_regclass('pg_temp.own_idx') is not null")
+    await db.execute("drop table pg_temp.processing_jobs")
+
+
 async def test_j1_heartbeat_keeps_a_job(db: Any, store: Store) -> None:
     job_id = await enqueue(db)
     await take(db, "w1")

@@ -39,7 +39,7 @@ from tests.builders import (
     state,
     tallied,
 )
-from tests.seeds.conftest import require_true_leases
+from tests.seeds.conftest import require_true_leases, until_waiting
 from tests.seeds.documents import Reading
 from tests.seeds.workers import run_worker
 from windrow.queue.job import Job, JobState
@@ -317,6 +317,10 @@ async def test_every_pair_of_type_and_operation_is_checked(db: Db, store: Store)
         {"payload_json": None},
         {"idempotency_key": None},
         {"queue_id": None},
+        {"created_at": None},
+        {"updated_at": None},
+        {"tenant_id": ""},
+        {"collection": ""},
         {"payload_json": "{not json"},
     ],
 )
@@ -354,16 +358,73 @@ async def test_enqueued_row_has_the_defaults_and_is_a_job(db: Db, store: Store) 
 # U4: duplicates
 
 
-async def test_same_key_is_refused_whatever_became_of_it(db: Db) -> None:
-    """Done rows too, until they are cleaned up."""
-    queue_id = await enqueue(db, idempotency_key="file:projects:0123456789abcdef")
+KEY = "file:projects:0123456789abcdef"
+
+
+async def test_same_key_is_refused_while_its_row_is_not_finished(db: Db) -> None:
+    await enqueue(db, idempotency_key=KEY)
     for _ in range(2):
         with pytest.raises(REFUSED):
-            await enqueue(db, idempotency_key="file:projects:0123456789abcdef")
+            await enqueue(db, idempotency_key=KEY)
         await take(db)
-        await db.run(DONE, queue_id, "w1")
-    await db.run("DELETE FROM unified_queue WHERE status = 'done'")
-    await enqueue(db, idempotency_key="file:projects:0123456789abcdef")
+
+
+@pytest.mark.parametrize("status", ["done", "failed"])
+async def test_key_of_a_finished_row_can_be_used_again(db: Db, store: Store, status: str) -> None:
+    first = await enqueue(db, idempotency_key=KEY)
+    await take(db)
+    await db.run("UPDATE unified_queue SET status = ? WHERE queue_id = ?", status, first)
+
+    second = await enqueue(db, idempotency_key=KEY)
+    waiting = "SELECT queue_id FROM unified_queue WHERE idempotency_key = ? AND status = 'pending'"
+    assert [row["queue_id"] for row in await db.run(waiting, KEY)] == [second]
+    assert (await look(db, first))["status"] == status
+    with pytest.raises(REFUSED):
+        await enqueue(db, idempotency_key=KEY)
+    # The first cannot run beside the second.
+    again = "UPDATE unified_queue SET status = 'pending' WHERE queue_id = ? RETURNING queue_id"
+    assert await db.run(again, first) == []
+    assert (await take(db) or {})["queue_id"] == second
+    assert len(await db.run(DONE, second, "w1")) == 1
+    assert len(await db.run(again, first)) == 1
+
+
+@pytest.mark.parametrize("by", ["statement", "windrow"])
+async def test_row_that_is_retried_has_its_key_again(db: Db, store: Store, by: str) -> None:
+    first, second = [await enqueue(db, idempotency_key=KEY, status="failed") for _ in range(2)]
+    if by == "statement":
+        again = "UPDATE unified_queue SET status = 'pending' WHERE queue_id = ?"
+        await db.run(again, first)
+    else:
+        await store.retry_jobs([first])
+
+    waiting = "SELECT queue_id FROM unified_queue WHERE idempotency_key = ? AND status = 'pending'"
+    assert [row["queue_id"] for row in await db.run(waiting, KEY)] == [first]
+    for tenant in ("tenant", "another"):
+        with pytest.raises(REFUSED, match="idempotency_key"):
+            await enqueue(db, idempotency_key=KEY, tenant_id=tenant)
+    assert (await take(db) or {})["queue_id"] == first
+    await db.run(DONE, first, "w1")
+    assert (await look(db, second))["status"] == "failed"
+    await enqueue(db, idempotency_key=KEY)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+async def test_key_that_windrow_used_again_is_that_of_the_new_row_on_sqlite(
+    db: Db, store: Store
+) -> None:
+    first = await enqueue(db, idempotency_key=KEY)
+    await take(db)
+    await db.run(DONE, first, "w1")
+    job_id = await add(store, "file.ingest", queue=DIALECT, tenant="tenant", unique=KEY)
+    assert (await look(db, job_id))["idempotency_key"] == KEY
+    sql = """
+        INSERT INTO unified_queue (queue_id, item_type, op, tenant_id, collection, priority, status,
+                                   created_at, updated_at, idempotency_key, payload_json)
+        VALUES ('x', 'file', 'ingest', 't', 'c', 5, 'pending', '2026-01-01', '2026-01-01', ?, '{}')
+        ON CONFLICT (idempotency_key) DO NOTHING RETURNING queue_id
+    """
+    assert await db.run(sql, KEY) == []
 
 
 async def test_same_key_is_found_instead_of_inserted(db: Db) -> None:
@@ -504,6 +565,77 @@ async def test_stale_lease_is_taken_over(db: Db) -> None:
     assert len(await db.run(DONE, queue_id, "w2")) == 1
 
 
+async def test_failure_of_a_stale_row_holds(db: Db, store: Store) -> None:
+    queue_id = await enqueue(db)
+    await take(db)
+    await db.run(RENEW, at(-300), queue_id, "w1")
+
+    sql = "UPDATE unified_queue SET status = 'failed', error_message = 'no' WHERE queue_id = ?"
+    [row] = await db.run(f"{sql} RETURNING *", queue_id)
+
+    assert (row["status"], row["error_message"]) == ("failed", "no")
+    assert [await take(db) for _ in range(2)] == [None, None]
+    assert await store.rescue_jobs() == []
+    assert await counts(store, DIALECT) == {JobState.FAILED: 1}
+
+
+async def test_stale_rows_are_requeued_as_printed_after_a_long_silence(db: Db) -> None:
+    queue_id, other = await enqueue(db), await enqueue(db)
+    await take(db), await take(db)
+    await db.run(RENEW, at(-300), queue_id, "w1")
+    await db.run(RENEW, at(-300), other, "w1")
+
+    assert len(await db.run(REQUEUE, at(0))) == 2
+    assert (await look(db, queue_id))["retry_count"] == 0
+
+
+@pytest.mark.parametrize("kind", ["postgres"], indirect=True)  # SQLite has one writer at a time
+async def test_failure_that_waits_for_a_rescue_holds(
+    db: Db, store: Store, connect: Connect, dialect_url: str
+) -> None:
+    queue_id = await enqueue(db)
+    await take(db)
+    await db.run(RENEW, at(-300), queue_id, "w1")
+    other = await asyncpg.connect(dialect_url)
+    try:
+        async with other.transaction():
+            rescue = "SELECT windrow_dialect.rescue_job($1::text::uuid)"
+            assert await other.fetchval(rescue, queue_id) == "ready"
+            sql = "UPDATE unified_queue SET status = 'failed' WHERE queue_id = ? RETURNING *"
+            ending = asyncio.create_task(db.run(sql, queue_id))
+            await until_waiting(other)
+        [row] = await ending
+    finally:
+        await other.close()
+    assert (row["status"], row["retry_count"]) == ("failed", 1)
+    assert await counts(store, DIALECT) == {JobState.FAILED: 1}
+
+
+@pytest.mark.parametrize("kind", ["postgres"], indirect=True)
+@pytest.mark.parametrize(("status", "meanwhile"), [("failed", REQUEUE), ("done", RENEW)])
+async def test_end_of_a_stale_row_that_waits_for_another_statement_holds(
+    db: Db, store: Store, connect: Connect, dialect_url: str, status: str, meanwhile: str
+) -> None:
+    """For the requeue at the start of a daemon, and for the heartbeat of the worker that ends."""
+    queue_id = await enqueue(db)
+    await take(db)
+    await db.run(RENEW, at(-300), queue_id, "w1")
+    other = await connect()
+    await other.run("BEGIN")
+    assert await other.run(
+        meanwhile, *((at(0),) if meanwhile == REQUEUE else (at(60), queue_id, "w1"))
+    )
+    sql = f"UPDATE unified_queue SET status = '{status}' WHERE queue_id = ? RETURNING *"
+    ending = asyncio.create_task(db.run(sql, queue_id))
+    connection = await asyncpg.connect(dialect_url)
+    await until_waiting(connection)
+    await connection.close()
+    await other.run("COMMIT")
+    [row] = await ending
+    assert row["status"] == status
+    assert await take(db) is None
+
+
 # U7: success, retry, failure
 
 
@@ -547,6 +679,59 @@ async def test_row_that_is_due_later_is_told_by_lease_until(db: Db, store: Store
     await db.run("UPDATE unified_queue SET lease_until = NULL WHERE queue_id = ?", later)
     assert await state(store, later) is JobState.READY
     assert len(await db.run(sql, at(0))) == 1
+
+
+@pytest.mark.parametrize("end", ["done", "failed"])
+async def test_what_has_ended_stays_so_while_another_row_has_its_key(db: Db, end: str) -> None:
+    """Also a row of another tenant: keys are of the table."""
+    former = await enqueue(db, idempotency_key="k", status=end)
+    await enqueue(db, idempotency_key="k", tenant_id="another")
+    again = "UPDATE unified_queue SET status = 'pending' WHERE queue_id = ? RETURNING *"
+    assert await db.run(again, former) == []
+    assert (await look(db, former))["status"] == end
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("same", ["queue_id", "idempotency_key"])
+async def test_insert_or_replace_takes_the_place_of_the_row_and_its_job(
+    db: Db, store: Store, same: str
+) -> None:
+    former = await enqueue(db, idempotency_key="k", priority=9)
+    await take(db)
+    row = dict(await look(db, former)) | {"status": "pending", "worker_id": None}
+    row |= {"lease_until": None, "payload_json": '{"n": 2}'}
+    row |= {"idempotency_key": "other"} if same == "queue_id" else {"queue_id": str(uuid.uuid4())}
+    marks = ", ".join("?" * len(row))
+    await db.run(
+        f"INSERT OR REPLACE INTO unified_queue ({', '.join(row)}) VALUES ({marks})", *row.values()
+    )
+    [job] = await claim(store, 9, DIALECT)
+    assert (job.payload, job.unique) == ({"n": 2}, row["idempotency_key"])
+    await complete(store, job)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+async def test_insert_or_replace_of_what_a_windrow_worker_runs_is_refused(
+    db: Db, store: Store
+) -> None:
+    former = await enqueue(db, idempotency_key="k")
+    [job] = await claim(store, 1, DIALECT)
+    row = dict(await look(db, former)) | {"queue_id": str(uuid.uuid4()), "status": "pending"}
+    marks = ", ".join("?" * len(row))
+    sql = f"INSERT OR REPLACE INTO unified_queue ({', '.join(row)}) VALUES ({marks})"
+    with pytest.raises(sqlite3.IntegrityError, match="not this table's to delete"):
+        await db.run(sql, *row.values())
+    await complete(store, job)
+
+
+@pytest.mark.parametrize("column", ["created_at", "lease_until"])
+async def test_time_before_the_year_one_is_refused(db: Db, store: Store, column: str) -> None:
+    far = "0000-01-01T00:00:00Z"
+    with pytest.raises(REFUSED):
+        await enqueue(db, **{"status": "in_progress", column: far})
+    queue_id = await enqueue(db)
+    with pytest.raises(REFUSED):
+        await db.run(f"UPDATE unified_queue SET {column} = ? WHERE queue_id = ?", far, queue_id)
 
 
 @pytest.mark.parametrize("end", ["done", "failed"])

@@ -21,6 +21,7 @@
 --   may_start(job) · tend_queue(name)                 is nothing of it paused; see to what is due or lost
 --   delete_job(id)                                    without a trace
 --   is_over(lease)                                    whether nobody holds a lease any more
+--   carry_over(old, new, now)                         an update of a row that changed meanwhile, on top of it
 --   as_jsonb(json)                                    a payload, also one that jsonb does not take
 
 -- Events of a dialect are those of a caller's transaction: drafted, and numbered when it commits.
@@ -163,6 +164,13 @@ BEGIN
                         WHERE lease.token = is_over.token
                           AND lease.expires_at > statement_timestamp());
 END
+$$;
+
+-- The columns that an update changed, written over the row as it is now.
+CREATE OR REPLACE FUNCTION windrow_dialect.carry_over(old jsonb, new jsonb, now_there jsonb)
+RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT now_there || coalesce(jsonb_object_agg(key, value), '{}')
+      FROM jsonb_each(new) WHERE value IS DISTINCT FROM old -> key
 $$;
 
 -- JSON as jsonb, which knows no NUL character: U+FFFD stands in its place.

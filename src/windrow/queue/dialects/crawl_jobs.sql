@@ -256,9 +256,18 @@ BEGIN
         RAISE feature_not_supported USING MESSAGE = 'the id of a job cannot be changed';
     END IF;
     SELECT * INTO now_there FROM public.crawl_jobs AS there WHERE there.id = OLD.id;
+    -- An explicit end or pause takes precedence over a rescue that committed meanwhile.
+    IF NEW.status IN ('cancelled', 'paused', 'failed') AND OLD.status = 'processing'
+       AND now_there.status = 'pending' AND now_there.retry_count = OLD.retry_count + 1 THEN
+        NEW := jsonb_populate_record(now_there, windrow_dialect.carry_over(
+                   to_jsonb(OLD), to_jsonb(NEW), to_jsonb(now_there)));
+        OLD := now_there;
+        was_there := now_there;
+    END IF;
     -- A worker's heartbeat and its progress do not keep it from its other writes; but what was found
-    -- silent and has spoken since is not to be reaped.
-    IF now_there.last_heartbeat IS DISTINCT FROM OLD.last_heartbeat
+    -- silent and has spoken since is not to be reaped. No reaper cancels, pauses or completes.
+    IF NEW.status NOT IN ('cancelled', 'paused', 'completed')
+       AND now_there.last_heartbeat IS DISTINCT FROM OLD.last_heartbeat
        AND OLD.last_heartbeat < statement_timestamp() - interval '2 minutes' THEN
         RETURN NULL;
     END IF;
@@ -352,8 +361,9 @@ BEGIN
 END
 $$;
 
--- Where no Windrow worker looks after time, whoever claims does: what is due, and what was abandoned, is
--- there for the claim after this one, because a statement does not see what its trigger does.
+-- Where no Windrow worker runs, claims stage due jobs and rescue abandoned ones, for the claims after
+-- them. After the statement, never before: the rows that a statement is about to change must be as its
+-- snapshot shows them. Only claims write started_at, so a reaper finds stale rows as they are.
 CREATE OR REPLACE FUNCTION windrow_dialect.tend_crawl_jobs() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM windrow_dialect.tend_queue('crawl_jobs');
@@ -367,5 +377,5 @@ CREATE OR REPLACE TRIGGER crawl_jobs_update INSTEAD OF UPDATE ON public.crawl_jo
     FOR EACH ROW EXECUTE FUNCTION windrow_dialect.update_crawl_job();
 CREATE OR REPLACE TRIGGER crawl_jobs_delete INSTEAD OF DELETE ON public.crawl_jobs
     FOR EACH ROW EXECUTE FUNCTION windrow_dialect.delete_crawl_job();
-CREATE OR REPLACE TRIGGER crawl_jobs_tend BEFORE UPDATE ON public.crawl_jobs
+CREATE OR REPLACE TRIGGER crawl_jobs_tend AFTER UPDATE OF started_at ON public.crawl_jobs
     FOR EACH STATEMENT EXECUTE FUNCTION windrow_dialect.tend_crawl_jobs();

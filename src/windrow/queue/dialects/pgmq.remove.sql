@@ -1,8 +1,9 @@
 -- The schemas go, and what they hold of queues, topics and notifications. Messages stay: they are jobs.
 -- Their numbers stay with them, and go on from there if the dialect and the queue come again.
 -- What is completed from now on is kept as in all other queues; what was archived stays.
-UPDATE windrow.queue SET completed_seconds = NULL
- WHERE completed_seconds = -1 AND name IN (SELECT queue_name FROM pgmq.meta);
+UPDATE windrow.queue
+   SET completed_seconds = nullif(completed_seconds, -1), failed_seconds = nullif(failed_seconds, -1)
+ WHERE -1 IN (completed_seconds, failed_seconds) AND name IN (SELECT queue_name FROM pgmq.meta);
 DELETE FROM windrow.queue
  WHERE name IN (SELECT queue_name FROM pgmq.meta) AND NOT is_paused
    AND max_depth IS NULL AND on_full IS NULL AND completed_seconds IS NULL
@@ -31,4 +32,4 @@ DROP FUNCTION IF EXISTS public.pgmq_archive(text, bigint, integer);
 DROP FUNCTION IF EXISTS public.pgmq_delete(text, bigint, integer);
 DROP SCHEMA IF EXISTS pgmq_public CASCADE;
 DROP SCHEMA IF EXISTS pgmq CASCADE;
-DROP INDEX IF EXISTS windrow.pgmq_live, windrow.pgmq_kept, windrow.pgmq_scheduled;
+DROP INDEX IF EXISTS windrow.pgmq_live, windrow.pgmq_archived, windrow.pgmq_scheduled;

@@ -14,8 +14,8 @@
 --   lease_until         until when the lease lasts; of a pending row, when it is due
 --   worker_id           worker of the lease, there with unified_queue: before it; after the end the
 --                       header unified_queue_worker_id
---   idempotency_key     unique_key; windrow:<id> for a job without one. Unique among all that are shown,
---                       the ended ones too, for who inserts through this view
+--   idempotency_key     unique_key; windrow:<id> for a job without one. Unique among the rows that are
+--                       pending or in progress: the key of one that is done or failed can be used again
 --   payload_json        payload
 --   retry_count         attempts + crashes
 --   max_retries         max_attempts - 1, max_crashes - 1
@@ -169,8 +169,15 @@ BEGIN
     IF given.item_type IS NULL OR given.op IS NULL OR given.tenant_id IS NULL
        OR given.collection IS NULL OR given.priority IS NULL OR given.status IS NULL
        OR given.idempotency_key IS NULL OR given.payload_json IS NULL OR given.retry_count IS NULL
-       OR given.max_retries IS NULL THEN
-        RAISE not_null_violation USING MESSAGE = 'a column of unified_queue is null that may not be';
+       OR given.max_retries IS NULL OR given.created_at IS NULL OR given.updated_at IS NULL THEN
+        RAISE not_null_violation USING MESSAGE = format(
+            'columns of unified_queue must not be null: %s',
+            (SELECT string_agg(key, ', ' ORDER BY key)
+               FROM jsonb_each_text(to_jsonb(given))
+              WHERE value IS NULL
+                AND key IN ('item_type', 'op', 'tenant_id', 'collection', 'priority', 'status',
+                            'created_at', 'updated_at', 'idempotency_key', 'payload_json',
+                            'retry_count', 'max_retries')));
     ELSIF given.item_type NOT IN ('content', 'file', 'folder', 'project', 'library',
                                   'delete_tenant', 'delete_document', 'rename') THEN
         RAISE check_violation USING CONSTRAINT = 'unified_queue_item_type_check',
@@ -196,14 +203,32 @@ BEGIN
 END
 $$;
 
--- A key that is new to the view; two who bring the same one at once wait for each other.
-CREATE OR REPLACE FUNCTION windrow_dialect.take_unified_key(key text) RETURNS void
+-- Windrow's own jobs may have neither a tenant nor a collection; what is written here has both.
+CREATE OR REPLACE FUNCTION windrow_dialect.check_unified_names(
+    tenant_id text, collection text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF tenant_id = '' OR collection = '' THEN
+        RAISE check_violation USING MESSAGE = format(
+            '%s of unified_queue must not be empty',
+            CASE WHEN tenant_id = '' THEN 'tenant_id' ELSE 'collection' END);
+    END IF;
+END
+$$;
+
+-- Whether an unfinished row has a key; two who bring the same one at once wait for each other.
+CREATE OR REPLACE FUNCTION windrow_dialect.is_unified_key_taken(key text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('windrow.unified_queue ' || key, 0));
-    IF EXISTS (SELECT FROM windrow.job
-                WHERE queue = 'unified_queue'
-                  AND coalesce(unique_key, 'windrow:' || id::text) = key) THEN
+    RETURN EXISTS (SELECT FROM windrow.job_live
+                    WHERE queue = 'unified_queue'
+                      AND coalesce(unique_key, 'windrow:' || id::text) = key);
+END
+$$;
+CREATE OR REPLACE FUNCTION windrow_dialect.take_unified_key(key text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF windrow_dialect.is_unified_key_taken(key) THEN
         RAISE unique_violation USING CONSTRAINT = 'unified_queue_idempotency_key_key',
             MESSAGE = format('unified_queue has the idempotency_key %L already', key);
     END IF;
@@ -238,6 +263,9 @@ DECLARE
     job_id uuid;
 BEGIN
     PERFORM windrow_dialect.check_unified_row(NEW);
+    -- '' is the tenant of the session, where it acts for one.
+    PERFORM windrow_dialect.check_unified_names(
+        coalesce(nullif(NEW.tenant_id, ''), windrow.session_tenant(), ''), NEW.collection);
     IF NEW.queue_id IS NULL THEN
         RAISE not_null_violation USING MESSAGE = 'queue_id of unified_queue may not be null';
     ELSIF NEW.queue_id !~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN
@@ -280,8 +308,11 @@ LANGUAGE plpgsql AS $$
 DECLARE
     job windrow.job_finished;
     stored windrow.job_payload;
+    key CONSTANT text := (SELECT unique_key FROM windrow.job_finished WHERE id = job_id);
 BEGIN
-    IF windrow_dialect.retry_job(job_id) THEN
+    IF key IS NOT NULL AND windrow_dialect.is_unified_key_taken(key) THEN
+        RETURN false;
+    ELSIF windrow_dialect.retry_job(job_id) THEN
         RETURN true;
     END IF;
     SELECT * INTO job FROM windrow.job_finished
@@ -364,10 +395,23 @@ BEGIN
         RAISE feature_not_supported USING MESSAGE = 'queue_id cannot be changed';
     END IF;
     PERFORM windrow_dialect.check_unified_row(NEW);
+    PERFORM windrow_dialect.check_unified_names(
+        nullif(NEW.tenant_id, OLD.tenant_id), nullif(NEW.collection, OLD.collection));
     SELECT * INTO now_there FROM public.unified_queue AS there WHERE there.queue_id = OLD.queue_id;
+    -- An explicit failure takes precedence over a rescue that committed meanwhile, by hand as well: that
+    -- counts no retry.
+    IF NEW.status = 'failed' AND OLD.status = 'in_progress' AND now_there.status = 'pending'
+       AND (now_there.retry_count = OLD.retry_count + 1
+            OR (now_there.retry_count = OLD.retry_count
+                AND windrow_dialect.from_iso(OLD.lease_until) < statement_timestamp())) THEN
+        NEW := jsonb_populate_record(now_there, windrow_dialect.carry_over(
+                   to_jsonb(OLD), to_jsonb(NEW), to_jsonb(now_there)));
+        OLD := now_there;
+        was_there := now_there;
+    END IF;
     -- Who renews a lease does not keep its worker from its other writes; but what was found stale and has
     -- been renewed since is not to be taken.
-    IF now_there.lease_until IS DISTINCT FROM OLD.lease_until
+    IF NEW.status <> 'done' AND now_there.lease_until IS DISTINCT FROM OLD.lease_until
        AND windrow_dialect.from_iso(OLD.lease_until) < statement_timestamp() THEN
         RETURN NULL;
     END IF;
@@ -479,19 +523,12 @@ BEGIN
 END
 $$;
 
--- Where no Windrow worker looks after time, whoever writes does.
-CREATE OR REPLACE FUNCTION windrow_dialect.tend_unified_queue() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM windrow_dialect.tend_queue('unified_queue');
-    RETURN NULL;
-END
-$$;
-
 CREATE OR REPLACE TRIGGER unified_queue_insert INSTEAD OF INSERT ON public.unified_queue
     FOR EACH ROW EXECUTE FUNCTION windrow_dialect.insert_unified_row();
 CREATE OR REPLACE TRIGGER unified_queue_update INSTEAD OF UPDATE ON public.unified_queue
     FOR EACH ROW EXECUTE FUNCTION windrow_dialect.update_unified_row();
 CREATE OR REPLACE TRIGGER unified_queue_delete INSTEAD OF DELETE ON public.unified_queue
     FOR EACH ROW EXECUTE FUNCTION windrow_dialect.delete_unified_row();
-CREATE OR REPLACE TRIGGER unified_queue_tend BEFORE UPDATE ON public.unified_queue
-    FOR EACH STATEMENT EXECUTE FUNCTION windrow_dialect.tend_unified_queue();
+-- Of earlier versions.
+DROP TRIGGER IF EXISTS unified_queue_tend ON public.unified_queue;
+DROP FUNCTION IF EXISTS windrow_dialect.tend_unified_queue();

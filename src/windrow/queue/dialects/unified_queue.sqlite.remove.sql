@@ -15,6 +15,8 @@ DROP VIEW IF EXISTS windrow_unified_mirror;
 DROP VIEW IF EXISTS windrow_unified_start;
 DROP VIEW IF EXISTS windrow_unified_end;
 DROP VIEW IF EXISTS windrow_unified_release;
+DROP VIEW IF EXISTS windrow_unified_gone;
+DROP VIEW IF EXISTS windrow_unified_replaced;
 DROP VIEW IF EXISTS windrow_unified_row;
 DROP VIEW IF EXISTS windrow_unified_clock;
 DROP TABLE IF EXISTS windrow_unified_job;

@@ -15,7 +15,8 @@
 --                       worker_id says why: windrow:paused
 --   lease_until         until when the lease lasts; of a pending row, when it is due
 --   worker_id           worker of the lease, there with unified_queue: before it
---   idempotency_key     unique_key; windrow:<id> for a job without one, or whose key is taken here
+--   idempotency_key     unique_key; windrow:<id> for a job without one, or whose key is taken here. A
+--                       row that is done or failed gives its key to a new one, and is windrow:<id> then
 --   payload_json        payload
 --   retry_count         attempts + crashes
 --   max_retries         max_attempts - 1 and max_crashes - 1
@@ -116,6 +117,11 @@ INSERT INTO windrow_unified_byte (bytes) VALUES (
 );
 
 -- The triggers that were here before go with their views, or by name.
+DROP TRIGGER IF EXISTS unified_queue_check_insert;
+DROP TRIGGER IF EXISTS unified_queue_check_update;
+DROP TRIGGER IF EXISTS unified_queue_check_insert_times;
+DROP TRIGGER IF EXISTS unified_queue_check_update_times;
+DROP TRIGGER IF EXISTS unified_queue_free_key;
 DROP TRIGGER IF EXISTS unified_queue_insert;
 DROP TRIGGER IF EXISTS unified_queue_refuse;
 DROP TRIGGER IF EXISTS unified_queue_refuse_delete;
@@ -140,6 +146,8 @@ DROP VIEW IF EXISTS windrow_unified_mirror;
 DROP VIEW IF EXISTS windrow_unified_start;
 DROP VIEW IF EXISTS windrow_unified_end;
 DROP VIEW IF EXISTS windrow_unified_release;
+DROP VIEW IF EXISTS windrow_unified_gone;
+DROP VIEW IF EXISTS windrow_unified_replaced;
 DROP VIEW IF EXISTS windrow_unified_row;
 DROP VIEW IF EXISTS windrow_unified_clock;
 
@@ -241,6 +249,13 @@ BEGIN
   SELECT r.id, r.id, r.seq FROM windrow_unified_row AS r
   WHERE r.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM windrow_unified_job WHERE seq = NEW.seq)
   LIMIT 1;
+  UPDATE unified_queue
+  SET idempotency_key = 'windrow:' || (
+    SELECT w.id FROM windrow_unified_job AS w WHERE w.queue_id = unified_queue.queue_id
+  )
+  WHERE status IN ('done', 'failed')
+    AND idempotency_key = (SELECT unique_key FROM windrow_job_live WHERE seq = NEW.seq)
+    AND queue_id <> (SELECT queue_id FROM windrow_unified_job WHERE seq = NEW.seq);
   INSERT INTO unified_queue (
     queue_id, item_type, op, tenant_id, collection, priority, status, created_at, updated_at,
     lease_until, worker_id, idempotency_key, payload_json, retry_count, max_retries, error_message,
@@ -269,6 +284,11 @@ BEGIN
     END,
     worker_id = CASE
       WHEN excluded.status IN ('done', 'failed') THEN worker_id ELSE excluded.worker_id
+    END,
+    -- A row that had given its key away has it again when it waits again.
+    idempotency_key = CASE
+      WHEN excluded.idempotency_key LIKE 'windrow:%' THEN idempotency_key
+      ELSE excluded.idempotency_key
     END,
     payload_json = excluded.payload_json, retry_count = excluded.retry_count,
     max_retries = excluded.max_retries, error_message = excluded.error_message,
@@ -454,10 +474,125 @@ BEGIN
   WHERE j.seq = NEW.seq AND f.queue = 'unified_queue';
 END;
 
+-- A job goes without a trace. A live one ends first, so that its lease and its key are free.
+CREATE VIEW windrow_unified_gone AS SELECT seq FROM windrow_unified_job;
+
+CREATE TRIGGER windrow_unified_gone_insert INSTEAD OF INSERT ON windrow_unified_gone
+BEGIN
+  INSERT INTO windrow_unified_end (seq, state, error)
+  SELECT seq, 'cancelled', 'deleted' FROM windrow_job_live WHERE seq = NEW.seq AND state = 'active';
+  INSERT INTO windrow_tally (queue, state, count)
+  SELECT queue, state, -1 FROM windrow_job WHERE seq = NEW.seq
+  ON CONFLICT (queue, state) DO UPDATE SET count = count + excluded.count;
+  DELETE FROM windrow_job_live WHERE seq = NEW.seq;
+  DELETE FROM windrow_job_finished WHERE seq = NEW.seq;
+  DELETE FROM windrow_job_payload WHERE seq = NEW.seq;
+  DELETE FROM windrow_job_error WHERE seq = NEW.seq;
+  DELETE FROM windrow_job_progress WHERE seq = NEW.seq;
+  DELETE FROM windrow_job_result WHERE seq = NEW.seq;
+  DELETE FROM windrow_job_step WHERE seq = NEW.seq;
+  DELETE FROM windrow_unified_job WHERE seq = NEW.seq;
+END;
+
+-- Times that Python, which reads them, does not know.
+CREATE TRIGGER unified_queue_check_insert_times BEFORE INSERT ON unified_queue
+WHEN 1721426.5 > min(
+    ifnull(julianday(NEW.created_at), 1721426.5), ifnull(julianday(NEW.lease_until), 1721426.5)
+  )
+  AND NOT EXISTS (SELECT 1 FROM windrow_unified_busy)
+BEGIN
+  SELECT RAISE(ABORT, 'a time of unified_queue lies before the year 1');
+END;
+
+CREATE TRIGGER unified_queue_check_update_times
+BEFORE UPDATE OF created_at, lease_until, last_error_at ON unified_queue
+WHEN 1721426.5 > min(
+    ifnull(julianday(NEW.created_at), 1721426.5), ifnull(julianday(NEW.lease_until), 1721426.5),
+    ifnull(julianday(NEW.last_error_at), 1721426.5)
+  )
+  AND NOT EXISTS (SELECT 1 FROM windrow_unified_busy)
+BEGIN
+  SELECT RAISE(ABORT, 'a time of unified_queue lies before the year 1');
+END;
+
+CREATE TRIGGER unified_queue_check_insert BEFORE INSERT ON unified_queue
+WHEN (NEW.tenant_id = '' OR NEW.collection = '')
+  AND NOT EXISTS (SELECT 1 FROM windrow_unified_busy)
+BEGIN
+  SELECT RAISE(ABORT, 'tenant_id of unified_queue must not be empty') WHERE NEW.tenant_id = '';
+  SELECT RAISE(ABORT, 'collection of unified_queue must not be empty');
+END;
+
+CREATE TRIGGER unified_queue_check_update BEFORE UPDATE OF tenant_id, collection ON unified_queue
+WHEN ((NEW.tenant_id = '' AND OLD.tenant_id <> '') OR (NEW.collection = '' AND OLD.collection <> ''))
+  AND NOT EXISTS (SELECT 1 FROM windrow_unified_busy)
+BEGIN
+  SELECT RAISE(ABORT, 'tenant_id of unified_queue must not be empty')
+  WHERE NEW.tenant_id = '' AND OLD.tenant_id <> '';
+  SELECT RAISE(ABORT, 'collection of unified_queue must not be empty');
+END;
+
+-- A row that is done or failed gives its key to a new one. Its job keeps it: it cannot be retried
+-- while the new one is there.
+CREATE TRIGGER unified_queue_free_key BEFORE INSERT ON unified_queue
+WHEN NOT EXISTS (SELECT 1 FROM windrow_unified_busy)
+  AND EXISTS (
+    SELECT 1 FROM unified_queue
+    WHERE idempotency_key = NEW.idempotency_key AND status IN ('done', 'failed')
+      AND queue_id <> NEW.queue_id
+  )
+BEGIN
+  INSERT INTO windrow_unified_busy (is_busy) VALUES (3);
+  UPDATE unified_queue
+  SET idempotency_key = 'windrow:' || (
+    SELECT w.id FROM windrow_unified_job AS w WHERE w.queue_id = unified_queue.queue_id
+  )
+  WHERE idempotency_key = NEW.idempotency_key;
+  DELETE FROM windrow_unified_busy WHERE is_busy = 3;
+END;
+
+-- INSERT OR REPLACE takes rows away without a trigger: their jobs go with them, if nobody else has them.
+CREATE VIEW windrow_unified_replaced AS SELECT queue_id, '' AS key FROM windrow_unified_job;
+
+CREATE TRIGGER windrow_unified_replaced_insert INSTEAD OF INSERT ON windrow_unified_replaced
+WHEN EXISTS (SELECT 1 FROM windrow_unified_job WHERE queue_id = NEW.queue_id)
+  OR EXISTS (
+    SELECT 1 FROM windrow_job_live AS j CROSS JOIN windrow_unified_job AS w ON w.seq = j.seq
+    WHERE j.unique_key = NEW.key
+      AND NOT EXISTS (SELECT 1 FROM unified_queue AS u WHERE u.queue_id = w.queue_id)
+  )
+BEGIN
+  SELECT RAISE(ABORT, 'the row that would be replaced is not this table''s to delete')
+  FROM windrow_job_live AS j
+  CROSS JOIN windrow_unified_job AS w ON w.seq = j.seq
+  LEFT JOIN windrow_lease AS l ON l.token = j.lease
+  WHERE (
+      w.queue_id = NEW.queue_id
+      OR (
+        j.unique_key = NEW.key
+        AND NOT EXISTS (SELECT 1 FROM unified_queue AS u WHERE u.queue_id = w.queue_id)
+      )
+    )
+    AND (
+      j.state = 'waiting' OR j.group_id IS NOT NULL OR j.root_of IS NOT NULL
+      OR (
+        j.state = 'active' AND l.worker NOT LIKE 'unified\_queue:%' ESCAPE '\'
+        AND l.expires_at > (SELECT now FROM windrow_unified_clock)
+      )
+    );
+  INSERT INTO windrow_unified_gone (seq)
+  SELECT w.seq FROM windrow_unified_job AS w WHERE w.queue_id = NEW.queue_id;
+  INSERT INTO windrow_unified_gone (seq)
+  SELECT w.seq FROM windrow_job_live AS j CROSS JOIN windrow_unified_job AS w ON w.seq = j.seq
+  WHERE j.unique_key = NEW.key
+    AND NOT EXISTS (SELECT 1 FROM unified_queue AS u WHERE u.queue_id = w.queue_id);
+END;
+
 CREATE TRIGGER unified_queue_insert AFTER INSERT ON unified_queue
 WHEN NOT EXISTS (SELECT 1 FROM windrow_unified_busy)
 BEGIN
   INSERT INTO windrow_unified_busy (is_busy) VALUES (1);
+  INSERT INTO windrow_unified_replaced (queue_id, key) VALUES (NEW.queue_id, NEW.idempotency_key);
   INSERT INTO windrow_unified_job (queue_id, id)
   SELECT
     NEW.queue_id,
@@ -537,8 +672,9 @@ BEGIN
         FROM windrow_unified_job AS w
         CROSS JOIN windrow_job_finished AS j ON j.seq = w.seq
         CROSS JOIN windrow_job_live AS holder INDEXED BY windrow_job_live_unique
-          ON holder.unique_key = j.unique_key AND ifnull(holder.tenant, x'') = ifnull(j.tenant, x'')
+          ON holder.unique_key = j.unique_key
         WHERE w.queue_id = OLD.queue_id
+          AND (holder.queue = 'unified_queue' OR ifnull(holder.tenant, x'') = ifnull(j.tenant, x''))
       )
     )
     OR (
@@ -697,9 +833,27 @@ BEGIN
   WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = NEW.queue_id);
   DELETE FROM windrow_job_result
   WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = NEW.queue_id);
+  -- Its key is its own again: one that has ended meanwhile gives it back.
+  UPDATE unified_queue
+  SET idempotency_key = 'windrow:' || (
+    SELECT w.id FROM windrow_unified_job AS w WHERE w.queue_id = unified_queue.queue_id
+  )
+  WHERE idempotency_key = (
+      SELECT j.unique_key
+      FROM windrow_unified_job AS w CROSS JOIN windrow_job_live AS j ON j.seq = w.seq
+      WHERE w.queue_id = NEW.queue_id
+    )
+    AND queue_id <> NEW.queue_id;
   UPDATE unified_queue
   SET worker_id = NULL,
-    lease_until = CASE WHEN NEW.lease_until IS NOT OLD.lease_until THEN NEW.lease_until END
+    lease_until = CASE WHEN NEW.lease_until IS NOT OLD.lease_until THEN NEW.lease_until END,
+    idempotency_key = ifnull(
+      (
+        SELECT j.unique_key
+        FROM windrow_unified_job AS w CROSS JOIN windrow_job_live AS j ON j.seq = w.seq
+        WHERE w.queue_id = NEW.queue_id
+      ), idempotency_key
+    )
   WHERE queue_id = NEW.queue_id AND status = 'pending';
   DELETE FROM windrow_unified_busy WHERE is_busy = 1;
 END;
@@ -830,35 +984,12 @@ BEGIN
   );
 END;
 
--- Without a trace. A live one ends first, so that its lease and its key are free.
 CREATE TRIGGER unified_queue_delete AFTER DELETE ON unified_queue
 WHEN NOT EXISTS (SELECT 1 FROM windrow_unified_busy)
 BEGIN
   INSERT INTO windrow_unified_busy (is_busy) VALUES (1);
-  INSERT INTO windrow_unified_end (seq, state, error)
-  SELECT w.seq, 'cancelled', 'deleted'
-  FROM windrow_unified_job AS w CROSS JOIN windrow_job_live AS j ON j.seq = w.seq
-  WHERE w.queue_id = OLD.queue_id AND j.state = 'active';
-  INSERT INTO windrow_tally (queue, state, count)
-  SELECT j.queue, j.state, -1
-  FROM windrow_unified_job AS w CROSS JOIN windrow_job AS j ON j.seq = w.seq
-  WHERE w.queue_id = OLD.queue_id
-  ON CONFLICT (queue, state) DO UPDATE SET count = count + excluded.count;
-  DELETE FROM windrow_job_live
-  WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = OLD.queue_id);
-  DELETE FROM windrow_job_finished
-  WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = OLD.queue_id);
-  DELETE FROM windrow_job_payload
-  WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = OLD.queue_id);
-  DELETE FROM windrow_job_error
-  WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = OLD.queue_id);
-  DELETE FROM windrow_job_progress
-  WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = OLD.queue_id);
-  DELETE FROM windrow_job_result
-  WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = OLD.queue_id);
-  DELETE FROM windrow_job_step
-  WHERE seq = (SELECT seq FROM windrow_unified_job WHERE queue_id = OLD.queue_id);
-  DELETE FROM windrow_unified_job WHERE queue_id = OLD.queue_id;
+  INSERT INTO windrow_unified_gone (seq)
+  SELECT seq FROM windrow_unified_job WHERE queue_id = OLD.queue_id;
   DELETE FROM windrow_unified_busy WHERE is_busy = 1;
 END;
 

@@ -12,10 +12,10 @@
 --   vt of a message not read     run_at; later than now: scheduled, else ready
 --   vt of a message that is      when its lease runs out; read, pop and the grouped reads bring back
 --   read                         what is due and what has run out, so no worker of Windrow is needed
---   archive                      completed, and kept for ever; a_<queue> shows what is kept of completed jobs
+--   archive                      completed, and kept for ever; a_<queue> shows completed and failed jobs
 --   delete, pop, purge           deleted
 --   vt ran out                   a crash; as many as there may be, unless pgmq.set_max_reads() says how
---                                many: then failed, to be seen by pgmq.dead_letters() and Windrow's lists
+--                                many: then failed, which a_<queue> and pgmq.dead_letters() show
 --
 -- Order is that of Windrow: by priority, then by msg_id; messages sent here all have the usual priority.
 -- A queue, group or job that is paused in Windrow is not read. Unlogged and partitioned queues are
@@ -76,10 +76,11 @@ $$;
 -- read cannot go by numbers, among which messages that are being read stand before those that are visible,
 -- because it does not ask for one; and what is due is not looked for by run_at itself, which would fit
 -- the index over all queues.
-DROP INDEX IF EXISTS windrow.pgmq_number, windrow.pgmq_archive, windrow.pgmq_due;  -- of earlier versions
+DROP INDEX IF EXISTS windrow.pgmq_number, windrow.pgmq_archive, windrow.pgmq_due,
+    windrow.pgmq_kept;  -- of earlier versions
 CREATE INDEX IF NOT EXISTS pgmq_live ON windrow.job_live (queue, number) WHERE number IS NOT NULL;
-CREATE INDEX IF NOT EXISTS pgmq_kept ON windrow.job_finished_kept (queue, number)
-    WHERE number IS NOT NULL AND state = 'completed';
+CREATE INDEX IF NOT EXISTS pgmq_archived ON windrow.job_finished_kept (queue, number)
+    WHERE number IS NOT NULL AND state IN ('completed', 'failed');
 CREATE INDEX IF NOT EXISTS pgmq_scheduled ON windrow.job_live (queue, (run_at AT TIME ZONE 'UTC'))
     WHERE state = 'scheduled' AND number IS NOT NULL;
 
@@ -103,6 +104,6 @@ CREATE OR REPLACE TRIGGER pgmq_number BEFORE INSERT ON windrow.job_live FOR EACH
     EXECUTE FUNCTION pgmq._number_job();
 -- Those that are copied in from elsewhere.
 CREATE OR REPLACE TRIGGER pgmq_number BEFORE INSERT ON windrow.job_finished_kept FOR EACH ROW
-    WHEN (NEW.number IS NULL AND NEW.state = 'completed'
+    WHEN (NEW.number IS NULL AND NEW.state IN ('completed', 'failed')
           AND to_regclass('windrow.' || quote_ident('#' || NEW.queue)) IS NOT NULL)
     EXECUTE FUNCTION pgmq._number_job();

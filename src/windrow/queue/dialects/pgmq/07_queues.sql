@@ -40,14 +40,19 @@ BEGIN
     END IF;
     INSERT INTO pgmq.meta (queue_name, is_partitioned, is_unlogged)
     VALUES (name, partitioned, unlogged);
-    -- What Windrow's workers complete is the archive too.
-    INSERT INTO windrow.queue AS former (name, is_paused, completed_seconds)
-    VALUES (_create.name, false, -1)
+    -- What Windrow's workers end is in the archive too.
+    INSERT INTO windrow.queue AS former (name, is_paused, completed_seconds, failed_seconds)
+    VALUES (_create.name, false, -1, -1)
         ON CONFLICT ON CONSTRAINT queue_pkey DO UPDATE
-       SET completed_seconds = coalesce(former.completed_seconds, -1);
+       SET completed_seconds = coalesce(former.completed_seconds, -1),
+           failed_seconds = coalesce(former.failed_seconds, -1);
     PERFORM pgmq._relate(name);
 END
 $$;
+-- Queues of earlier versions kept what failed for a week.
+UPDATE windrow.queue SET failed_seconds = completed_seconds
+ WHERE failed_seconds IS NULL AND completed_seconds IS NOT NULL
+   AND name IN (SELECT queue_name FROM pgmq.meta);
 
 CREATE OR REPLACE FUNCTION pgmq.create(queue_name text) RETURNS void LANGUAGE sql AS $$
     SELECT pgmq._create(queue_name, false, false)
@@ -69,7 +74,9 @@ BEGIN
             name, retention_interval;
     ELSE
         UPDATE windrow.queue
-           SET completed_seconds = ceil(date_part('epoch', retention_interval::interval))
+           SET (completed_seconds, failed_seconds) = (
+                   SELECT kept, kept
+                     FROM ceil(date_part('epoch', retention_interval::interval)) AS kept)
          WHERE queue.name = _retain.name;
     END IF;
 END
@@ -120,12 +127,16 @@ BEGIN
     EXECUTE format('DROP VIEW pgmq.%I', 'q_' || gone_name);
     EXECUTE format('DROP VIEW pgmq.%I', 'a_' || gone_name);
     EXECUTE format('DROP SEQUENCE %s', pgmq._counter(gone_name));
-    -- What failed, and may be retried, has no number any more.
-    UPDATE windrow.job_finished AS job SET number = NULL
+    -- What failed can be retried for another week, but has no number any more.
+    UPDATE windrow.job_finished AS job
+       SET number = NULL,
+           expires_at = least(expires_at, statement_timestamp() + interval '7 days')
      WHERE job.state IN ('failed', 'cancelled') AND job.queue = gone_name AND job.number IS NOT NULL;
     DELETE FROM pgmq.meta WHERE meta.queue_name = gone_name;
-    UPDATE windrow.queue SET completed_seconds = NULL
-     WHERE queue.name = gone_name AND completed_seconds = -1;
+    UPDATE windrow.queue
+       SET completed_seconds = nullif(completed_seconds, -1),
+           failed_seconds = nullif(failed_seconds, -1)
+     WHERE queue.name = gone_name;
     RETURN true;
 END
 $$;

@@ -1,5 +1,6 @@
 -- pgmq.q_<queue> and pgmq.a_<queue>. What is written to them goes the way of the functions; an UPDATE or
--- DELETE of a row that has changed since it was seen does nothing.
+-- DELETE of a row that has changed since it was seen does nothing. A rescue is no change: it makes a
+-- message visible, which it was already.
 
 CREATE OR REPLACE FUNCTION pgmq._insert_message() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -56,6 +57,9 @@ BEGIN
         RAISE feature_not_supported USING MESSAGE = 'the msg_id of a message cannot be changed';
     END IF;
     SELECT * INTO seen FROM pgmq._show(ids);
+    IF OLD.vt <= statement_timestamp() AND seen.vt <= clock_timestamp() THEN
+        seen.vt := OLD.vt;
+    END IF;
     IF seen IS DISTINCT FROM ROW (OLD.msg_id, OLD.read_ct, OLD.enqueued_at, OLD.last_read_at, OLD.vt,
                                   OLD.message, OLD.headers)::pgmq.message_record THEN
         RETURN NULL;
@@ -85,6 +89,9 @@ DECLARE
     seen pgmq.message_record;
 BEGIN
     SELECT * INTO seen FROM pgmq._show(ids);
+    IF OLD.vt <= statement_timestamp() AND seen.vt <= clock_timestamp() THEN
+        seen.vt := OLD.vt;
+    END IF;
     IF seen IS DISTINCT FROM ROW (OLD.msg_id, OLD.read_ct, OLD.enqueued_at, OLD.last_read_at, OLD.vt,
                                   OLD.message, OLD.headers)::pgmq.message_record THEN
         RETURN NULL;
@@ -101,7 +108,7 @@ BEGIN
     SELECT id INTO found_id
       FROM windrow.job_finished AS job
      WHERE job.leaf = 0 AND job.queue = TG_ARGV[0] AND job.number = OLD.msg_id
-       AND job.state = 'completed'
+       AND job.state IN ('completed', 'failed')
        FOR UPDATE;
     IF found_id IS NULL OR NOT windrow_dialect.delete_job(found_id) THEN
         RETURN NULL;
@@ -131,7 +138,7 @@ DECLARE
         (SELECT max(job.number) FROM windrow.job_live AS job
           WHERE job.queue = name AND job.number IS NOT NULL),
         (SELECT max(job.number) FROM windrow.job_finished_kept AS job
-          WHERE job.queue = name AND job.number IS NOT NULL AND job.state = 'completed'), 0);
+          WHERE job.queue = name AND job.number IS NOT NULL AND job.state IN ('completed', 'failed')), 0);
     next bigint := last;
     sort text;
     changed bigint;
@@ -186,7 +193,7 @@ BEGIN
                  WHERE stored.id = job.id) AS headers
           FROM windrow.job_finished AS job
          WHERE job.leaf = 0 AND job.queue = %L AND job.number IS NOT NULL
-           AND job.state = 'completed'$view$, 'a_' || name, name);
+           AND job.state IN ('completed', 'failed')$view$, 'a_' || name, name);
     FOREACH verb IN ARRAY '{insert,update,delete}'::text[] LOOP
         EXECUTE format('CREATE OR REPLACE TRIGGER %1$s_message INSTEAD OF %1$s ON pgmq.%2$I '
                        'FOR EACH ROW EXECUTE FUNCTION pgmq._%1$s_message(%3$L)',
