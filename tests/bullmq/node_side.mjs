@@ -17,6 +17,17 @@ async function produce(name, count) {
   return { ids };
 }
 
+async function schedule(name, id, every) {
+  const queue = new Queue(name, options);
+  const job = await queue.upsertJobScheduler(
+    id,
+    { every: Number(every) },
+    { name: "tick", data: { n: 1 } },
+  );
+  await queue.close();
+  return { id: job.id };
+}
+
 async function look(name, ...ids) {
   const queue = new Queue(name, options);
   const found = {};
@@ -64,6 +75,6 @@ async function consume(name, count, patience) {
   return { ran };
 }
 
-const tasks = { produce, look, consume };
+const tasks = { produce, schedule, look, consume };
 console.log(JSON.stringify(await tasks[task](...rest)));
 process.exit(0);

@@ -115,6 +115,29 @@ async def test_j8_our_jobs_are_run_by_a_worker_in_node(queue: Queue, node: NodeS
     assert progress.percent == 50
 
 
+async def test_scheduler_of_node_goes_on_through_workers_of_both_sides(
+    queue: Queue, node: NodeSide
+) -> None:
+    ours: list[str] = []
+
+    @handler("tick")
+    async def run(job: Job) -> None:
+        ours.append(job.id)
+        if len(ours) == 2:
+            worker.stop()
+
+    await node("schedule", "ticks", "each", "300")
+    worker = Worker(queue, [run], queues=["ticks"])
+    async with asyncio.timeout(60):
+        await worker.run()
+    ran = (await node("consume", "ticks", "2", "8000"))["ran"]
+
+    theirs = [f"ticks:{one['id']}" for one in ran]
+    assert len(theirs) >= 2
+    assert len({*ours, *theirs}) == len(ours) + len(theirs)
+    assert {json.dumps(one["data"]) for one in ran} == {'{"n": 1}'}
+
+
 @pytest.mark.chaos
 async def test_workers_on_both_sides_share_a_queue_without_doing_anything_twice(
     queue: Queue, node: NodeSide

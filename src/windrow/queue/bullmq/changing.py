@@ -34,7 +34,7 @@ async def cancel_jobs(
 
     async def decide(found: Found) -> tuple[JobState | None, Fill] | Change:
         job, fields = found.job, found.fields or {}
-        if job.state in FINAL or (job.state in WAITS and is_repeating(found)):
+        if job.state in FINAL or (job.state in WAITS and _is_repeating(found)):
             return Change(job.id, job.state, job.state, is_refused=True)
         key = links.job_key(found.queue, found.bullmq_id)
         if job.state is JobState.ACTIVE:
@@ -77,7 +77,7 @@ async def delete_jobs(
 ) -> dict[str, Change]:
     async def decide(found: Found) -> tuple[JobState | None, Fill] | Change:
         job = found.job
-        is_held = job.state in WAITS and is_repeating(found)
+        is_held = job.state in WAITS and _is_repeating(found)
         if job.state in (JobState.ACTIVE, JobState.WAITING) or is_held:
             return Change(job.id, job.state, job.state, is_refused=True)
 
@@ -140,7 +140,7 @@ async def _change_one(
     return await _change_one(links, place, decide, find_end)
 
 
-def is_repeating(found: Found) -> bool:
+def _is_repeating(found: Found) -> bool:
     """Whether a scheduler of BullMQ's made this job: the next one of each cannot be removed."""
     return bool(found.fields and found.fields.get("rjk"))
 
@@ -195,34 +195,29 @@ def _reviving(links: Links, found: Found, key: str | None, from_start: bool) -> 
 
     async def fill(pipe: Pipeline) -> None:
         ended.forget(pipe, links, found.queue, found.bullmq_id)
-        await put_back(pipe, links, found, is_new=True)
+        await _put_back(pipe, links, found)
         if not from_start:
-            keep_steps(pipe, links, found)
+            _keep_steps(pipe, links, found)
         retries = 1 + (found.kept.retries if found.kept is not None else 0)
         pipe.hset(links.job_key(found.queue, found.bullmq_id), rows.RETRIES, str(retries))
 
     return fill
 
 
-async def put_back(pipe: Pipeline, links: Links, found: Found, *, is_new: bool) -> None:
-    """Add a job that is not in BullMQ, with what it has behind it. `is_new`: with all its attempts
-    before it."""
+async def _put_back(pipe: Pipeline, links: Links, found: Found) -> None:
+    """Add a job that is not in BullMQ, with its runs and errors and all its attempts before it."""
     job = found.job
     await add_job(pipe, links, job.queue, rows.to_bullmq(_row(found), now_ms()))
     counters: dict[Any, Any] = {"ats": job.runs}
-    if not is_new:
-        counters |= {"atm": job.attempts, "stc": job.crashes}
     if job.errors:
         counters[rows.ERRORS] = msgspec.json.encode(job.errors).decode()
-    if job.error is not None and not is_new:
-        counters["failedReason"] = job.error
     if job.progress is not None:
         counters["progress"] = msgspec.json.encode(job.progress).decode()
     counters["timestamp"] = rows.to_ms(job.created_at)
     pipe.hset(links.job_key(found.queue, found.bullmq_id), mapping=counters)
 
 
-def keep_steps(pipe: Pipeline, links: Links, found: Found) -> None:
+def _keep_steps(pipe: Pipeline, links: Links, found: Found) -> None:
     steps: dict[Any, Any] = {
         rows.STEP + step.name: msgspec.json.encode((rows.to_ms(step.at), step.result_json)).decode()
         for step in found.steps

@@ -6,7 +6,7 @@ Each job has a token of its own, `queue:random`, because BullMQ locks jobs one b
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -18,6 +18,7 @@ from redis.asyncio.client import Pipeline
 from windrow.errors import StoreError, Unsupported
 from windrow.queue.bullmq import finishing, rows
 from windrow.queue.bullmq.connection import Links, now_ms
+from windrow.queue.bullmq.job_schedulers import make_next_ticks
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.records import Claim, Finish
 
@@ -96,8 +97,8 @@ async def _claim_of(
     while len(jobs) < limit:
         asked = min(limit - len(jobs), leases.likely.get(queue, 1), MOST_AT_ONCE)
         found = await _activate(links, leases, queue, claim, asked)
-        known = await _find_ends(links, queue, found, find_ends)
-        jobs += await _sort_out(links, leases, queue, claim, found, known)
+        known, foreign = await _look_into(links, queue, claim, found, find_ends)
+        jobs += await _sort_out(links, leases, queue, claim, found, known, foreign)
         if len(found) < asked:
             leases.likely[queue] = max(1, len(found))
             break
@@ -137,16 +138,19 @@ async def _activate(
     return found
 
 
-async def _find_ends(
+async def _look_into(
     links: Links,
     queue: str,
+    claim: Claim,
     found: Sequence[tuple[str, str, Mapping[str, str]]],
     find_ends: FindEnds | None,
-) -> dict[str, Finish]:
-    if find_ends is None:
-        return {}
+) -> tuple[dict[str, Finish], set[str]]:
+    """The ends of jobs that have ended already, and the tokens of those that only Node can run.
+    A tick that goes back, because its kind is not asked for, makes no next one."""
+    taken = [one for one in found if claim.kinds is None or one[2].get("name") in claim.kinds]
     try:
-        return await find_ends(queue, found)
+        foreign = await make_next_ticks(links, queue, taken)
+        return {} if find_ends is None else await find_ends(queue, found), foreign
     except StoreError:  # handed back: were they just left, each would count a crash
         back = [
             Finish(rows.our_id(queue, job_id), token, JobState.READY, delay=NOT_OURS_SECONDS)
@@ -163,6 +167,7 @@ async def _sort_out(
     claim: Claim,
     found: Sequence[tuple[str, str, Mapping[str, str]]],
     known: Mapping[str, Finish],
+    foreign: Collection[str],
 ) -> list[Job]:
     """Jobs that may run. What has ended already (`known`) or crashed too often ends here, and what
     nobody here can run goes back: BullMQ gives out jobs without asking which."""
@@ -172,6 +177,9 @@ async def _sort_out(
     for token, job_id, fields in found:
         job = rows.to_job(queue, job_id, fields, JobState.ACTIVE)
         seconds = claim.lease_length(job.kind, job.lease_seconds)
+        if token in foreign:
+            ends.append(Finish(job.id, token, JobState.READY, delay=NOT_OURS_SECONDS))
+            continue
         if end := known.get(token) or _end_instead(job, token, fields, claim):
             ends.append(end)
             continue
