@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import HTTPConnection
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
@@ -16,22 +17,26 @@ from tests.reference.http import routes_of
 from tests.trust.scorecard import record_input
 from windrow import Queue
 from windrow.api.app import PREFIX, create_app
+from windrow.api.callers import check_is_local
+from windrow.api.errors import ApiError
 from windrow.api.firecrawl import parse as parsing
-from windrow.api.rates import RateLimit
+from windrow.api.rates import KEPT, WRONG_KEYS_PER_MINUTE, Guesses, RateLimit
 from windrow.errors import ConfigError
+from windrow.mcp.http import create_app as create_mcp_app
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
 from windrow.queue.ids import new_id
 from windrow.queue.records import ApiKeyRow
 from windrow.services import keys
-from windrow.services.keys import Identity, hash_key, parse_keys
+from windrow.services.keys import Identity, hash_key, make_key, parse_keys
 from windrow.services.knowledge import AddOptions, add
 from windrow.services.web import start_batch, start_crawl, start_scrape
 from windrow.services.web.models import start_extract
 from windrow.settings import Settings
+from windrow.web.site import create_site
 
 SITE = "http://example.org/"
 KEYS = "writer=acme:write reader=acme:read stranger=globex:write chief=acme:admin root"
-OPEN = {"/health"}
+OPEN = {"/health", "/ready"}
 ADMIN = {"/metrics", "/queue/queues/{name}/pause", "/queue/queues/{name}/resume"}
 # They change nothing.
 ASKED_BY_POST = {"/v2/search", "/api/search", "/rag/query", "/rag/code-examples"}
@@ -356,3 +361,125 @@ async def test_n10_a_file_whose_reader_dies_is_not_charged(
 
     assert (asked.cancelled(), failed.status_code, parsed.status_code) == (True, 500, 200)
     assert (before["remainingCredits"], after["remainingCredits"]) == (5, 4)
+
+
+FROM_PROXIES = {
+    "X-Forwarded-For": "203.0.113.9",
+    "X-Forwarded-Host": "jobs.example.org",
+    "X-Forwarded-Proto": "https",
+    "X-Real-IP": "203.0.113.9",
+    "Forwarded": "for=203.0.113.9",
+    "Via": "1.1 proxy.example.org",
+    "CF-Connecting-IP": "203.0.113.9",
+    "True-Client-IP": "203.0.113.9",
+    "X-Client-IP": "203.0.113.9",
+    "X-Original-Host": "jobs.example.org",
+    "CDN-Loop": "example",
+    "X-Amzn-Trace-Id": "Root=1-67891233",
+    "X-ProxyUser-Ip": "203.0.113.9",
+    "Front-End-Https": "on",
+    "WL-Proxy-Client-IP": "203.0.113.9",
+    "Tailscale-User-Login": "a@example.org",
+}
+
+
+@pytest.mark.parametrize("header", FROM_PROXIES)
+async def test_without_keys_what_a_proxy_passes_on_is_not_from_this_machine(
+    tmp_path: Path, header: str
+) -> None:
+    given = {header: FROM_PROXIES[header]}
+    async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
+        settings = Settings()
+        api, mcp = create_site(queue, settings), create_mcp_app(queue, settings)
+        for app, path in ((api, "/queue/jobs"), (api, "/"), (mcp, "/mcp")):
+            transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1"
+            ) as client:
+                assert (await client.get(path, headers=given)).status_code == 403, path
+        local = TestClient(api, base_url="http://127.0.0.1", client=("127.0.0.1", 1))
+        with local.websocket_connect(f"/v2/crawl/{new_id()}", headers=given) as socket:
+            assert "only this machine" in socket.receive_json()["error"]
+            with pytest.raises(WebSocketDisconnect) as closed:
+                socket.receive_json()
+            assert closed.value.code == 3003
+        assert local.get("/queue/jobs").status_code == 200
+
+
+def test_without_keys_requests_of_http_1_0_are_a_proxys() -> None:
+    """nginx passes them on so, with its own name for this machine as their Host."""
+    local = {"type": "http", "client": ("127.0.0.1", 1), "headers": [(b"host", b"127.0.0.1:3002")]}
+    check_is_local(HTTPConnection({**local, "http_version": "1.1"}))
+    with pytest.raises(ApiError) as refused:
+        check_is_local(HTTPConnection({**local, "http_version": "1.0"}))
+    assert refused.value.status == 403
+
+
+async def test_many_wrong_keys_from_one_address_have_to_wait(api: Api) -> None:
+    async def ask(key: str) -> httpx.Response:
+        return await api.ask("GET", "/queue/queues", key)
+
+    assert (await ask("reader")).status_code == 200
+    for n in range(WRONG_KEYS_PER_MINUTE):
+        assert (await ask(f"guess-{n}")).status_code == 401
+    refused = await ask("another guess")
+    assert refused.status_code == 429
+    assert 1 <= int(refused.headers["Retry-After"]) <= 4
+    assert refused.json()["code"] == "RATE_LIMITED"
+    assert (await ask("writer")).status_code == 429  # right, but it may be the next guess
+    assert (await ask("reader")).status_code == 200  # was right from there before
+
+
+async def test_wrong_keys_do_not_lock_out_keys_that_nobody_can_guess(tmp_path: Path) -> None:
+    """Of others behind the same proxy, who have not asked this server before."""
+    async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
+        made = await make_key(queue, "made", tenant="acme", role="read")
+        configured = "0123456789abcdef" * 2
+        app = create_site(queue, Settings(api_keys=configured, data_dir=str(tmp_path)))
+        transport = httpx.ASGITransport(app, client=("192.0.2.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://a.test") as client:
+
+            async def ask(key: str) -> int:
+                headers = {"Authorization": f"Bearer {key}"}
+                return (await client.get("/queue/jobs", headers=headers)).status_code
+
+            guesses = [f"{n:032}" for n in range(WRONG_KEYS_PER_MINUTE + 1)]
+            assert {await ask(key) for key in guesses} == {401, 429}
+            assert [await ask(made), await ask(configured)] == [200, 200]
+            assert await ask("1" * 32) == 429
+            login = await client.post("/ui/login", data={"key": f" {made} "})
+            assert login.status_code == 303
+
+
+async def test_a_wrong_key_that_is_only_repeated_locks_nobody_out(api: Api) -> None:
+    for _ in range(5 * WRONG_KEYS_PER_MINUTE):
+        assert (await api.ask("GET", "/queue/queues", "old")).status_code == 401
+    assert (await api.ask("GET", "/queue/queues", "writer")).status_code == 200
+
+
+def test_wrong_keys_are_remembered_within_bounds_and_by_network() -> None:
+    guesses = Guesses(2)
+
+    def come(host: str, key: str, *, is_right: bool = False) -> None:
+        guesses.count(client_at(host), key, hash_key(key), is_right=is_right)
+
+    come("2001:db8::1", "a")
+    come("2001:db8::2", "b")
+    with pytest.raises(ApiError):
+        come("2001:db8::3", "c")
+    come("2001:db8:0:1::1", "d")
+    come("::ffff:192.0.2.1", "e")
+    come("::ffff:192.0.2.1", "f")
+    with pytest.raises(ApiError):
+        come("192.0.2.1", "g")
+    come("::ffff:192.0.2.2", "h")
+    come("::1", "i")
+    for n in range(KEPT + 10):
+        come(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}", "key", is_right=n % 2 == 0)
+    assert len(guesses._last) <= KEPT
+    assert len(guesses._right) <= KEPT
+    assert len(guesses._wrong._buckets) <= KEPT
+
+
+def client_at(host: str) -> HTTPConnection:
+    return HTTPConnection({"type": "http", "client": (host, 1), "headers": []})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from windrow.clock import FakeClock
@@ -33,3 +35,15 @@ async def test_a_name_is_one_keys_until_it_is_forgotten(store: Store) -> None:
     assert not await store.delete_api_key("ro\0bot")
     assert await store.list_api_keys() == []
     assert await store.insert_api_key(ApiKeyRow("robot", "2", "globex", "admin"))
+
+
+async def test_a_revoked_session_is_listed_until_it_expires(store: Store, clock: FakeClock) -> None:
+    soon, late = clock.now() + timedelta(hours=1), clock.now() + timedelta(hours=12)
+    await store.revoke_session("short", soon)
+    await store.revoke_session("long", late)
+    await store.revoke_session("long", late)
+    assert await store.list_revoked_sessions() == {"short", "long"}
+    clock.advance(3600)
+    assert await store.list_revoked_sessions() == {"long"}
+    await store.revoke_session("new", late)
+    assert await store.list_revoked_sessions() == {"long", "new"}

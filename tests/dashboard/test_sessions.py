@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx
 import pytest
 
 from tests.api.server import Server
-from tests.dashboard.conftest import ADMIN, READER, TENANT, Shown
+from tests.dashboard.conftest import ADMIN, KEYS, READER, TENANT, Shown
 from tests.dashboard.test_pages import log_in, token_of
+from windrow import Queue
+from windrow.api.rates import WRONG_KEYS_PER_MINUTE, Guesses
+from windrow.services import keys
+from windrow.services.keys import KEPT_SECONDS
+from windrow.settings import Settings
+from windrow.web.sessions import COOKIE
+from windrow.web.site import create_site
 
 PLACE = re.compile(r'<li><a href="([^"]+)"(?: aria-current="(\w+)")?>')
 
@@ -104,3 +114,62 @@ def test_navigation_shows_where_somebody_is_on_pages_below_too(
         ):
             current = {one: how for one, how in places(client.get(path).text).items() if how}
             assert current == {place: how}, path
+
+
+def test_a_copied_cookie_is_worthless_after_log_out(tmp_path: Path) -> None:
+    """Also at another server on the same database, and after a restart."""
+
+    def see(server: Server, cookies: dict[str, str]) -> int:
+        return httpx.get(f"{server.url}/ui/jobs", cookies=cookies, timeout=60).status_code
+
+    with (
+        Server(tmp_path, WINDROW_API_KEYS=KEYS) as server,
+        Server(tmp_path, WINDROW_API_KEYS=KEYS) as other,
+        log_in(server, ADMIN) as client,
+        log_in(server, ADMIN) as second,
+    ):
+        copy = {COOKIE: client.cookies[COOKIE]}
+        assert (see(server, copy), see(other, copy)) == (200, 200)
+        client.post("/ui/logout", data={"token": token_of(client)})
+        assert see(server, copy) == 303
+        until = time.monotonic() + KEPT_SECONDS + 1
+        while see(other, copy) == 200:
+            assert time.monotonic() < until
+        assert second.get("/ui/jobs").url.path == "/ui/jobs"
+        server.stop()
+        server.start()
+        assert see(server, copy) == 303
+        assert second.get("/ui/jobs").url.path == "/ui/jobs"
+
+
+def test_wrong_keys_at_the_login_have_to_wait(tmp_path: Path) -> None:
+    with (
+        Server(tmp_path, WINDROW_API_KEYS=KEYS) as server,
+        httpx.Client(base_url=server.url, timeout=60) as client,
+    ):
+        answers = [
+            client.post("/ui/login", data={"key": f"guess-{n}"})
+            for n in range(WRONG_KEYS_PER_MINUTE + 10)
+        ]
+        assert {answer.status_code for answer in answers[:WRONG_KEYS_PER_MINUTE]} == {401}
+        refused = next(answer for answer in answers if answer.status_code == 429)
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert "wrong keys a minute" in refused.text
+
+
+async def test_wrong_keys_at_the_same_moment_are_counted_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "KEPT_SECONDS", -1.0)  # so that each login waits for the database
+    async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
+        app = create_site(queue, Settings(api_keys=KEYS, data_dir=str(tmp_path)))
+        app.state.guesses = Guesses(1)
+        transport = httpx.ASGITransport(app, client=("192.0.2.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://a.test") as client:
+            logins = [{"key": "a guess"}, {"key": "another"}, {"key": ADMIN}]
+            answers = await asyncio.gather(
+                *(client.post("/ui/login", data=form) for form in logins)
+            )
+    assert [one.status_code for one in answers] == [401, 429, 429]
+    assert all("1 wrong keys a minute" in one.text for one in answers[1:])
+    assert answers[-1].headers["Content-Type"].startswith("text/html")

@@ -12,7 +12,7 @@ from windrow.api.firecrawl import batch, crawl, extract, map, parse, scrape, sea
 from windrow.api.knowledge import bridge, contents, items, progress, rag, uploads
 from windrow.api.limits import BodyLimit
 from windrow.api.queue import groups, jobs, queues, runs
-from windrow.api.rates import RateLimit
+from windrow.api.rates import Guesses, RateLimit
 from windrow.api.words import say_what_parameters_mean
 from windrow.queue.queue import Queue
 from windrow.services.broadcasting import Broadcast
@@ -62,6 +62,7 @@ def create_app(queue: Queue, settings: Settings) -> FastAPI:
     app.state.broadcast = Broadcast(queue)
     app.state.keys = KeyRing(queue, settings)
     app.state.rates = RateLimit(settings.api_requests_per_minute)
+    app.state.guesses = Guesses()
     app.state.searching = Searching(settings, queue)
     app.state.stopping = [app.state.broadcast.close]  # those who listen would do so for ever
     app.state.closing = [app.state.searching.close]  # for whoever serves it, at the end

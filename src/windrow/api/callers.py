@@ -1,8 +1,8 @@
 """Who asks: `Reader`, `Writer` and `Admin` are what an endpoint asks for, and get a `Caller`.
 
-Without any key there is one caller, who may do everything, and only on this machine: requests from
-elsewhere are refused, and so are those that a web page of another site makes somebody's browser
-send (by their Host and Origin).
+Without any key there is one caller, who may do everything, and only on this machine: refused are
+requests from elsewhere, requests that a proxy on this machine passes on, and requests that a web
+page of another site makes somebody's browser send (by their Host and Origin).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from windrow.api.errors import ApiError
-from windrow.api.rates import RateLimit
+from windrow.api.rates import Guesses, RateLimit
 from windrow.queue.queue import Queue
 from windrow.queue.usage import QuotaRow
 from windrow.services.keys import Identity, KeyRing, Role, hash_key
@@ -29,6 +29,45 @@ NO_KEY: Final = (
     "WINDROW_API_KEYS or run `windrow keys create` to serve others"
 )
 _EVERYTHING: Final = Identity(None, "admin")
+# What proxies and content delivery networks add to requests.
+_OF_PROXIES: Final = frozenset(
+    {
+        "cdn-loop",
+        "client-ip",
+        "forwarded",
+        "forwarded-for",
+        "front-end-https",
+        "true-client-ip",
+        "via",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-host",
+        "x-nf-client-connection-ip",
+        "x-proxyuser-ip",
+        "x-real-ip",
+        "x-remote-addr",
+        "x-remote-ip",
+        "x-request-start",
+        "x-scheme",
+    }
+)
+_PREFIXES_OF_PROXIES: Final = (
+    "cf-",
+    "fastly-",
+    "fly-",
+    "tailscale-",
+    "wl-proxy-",
+    "x-amz-cf-",
+    "x-amzn-",
+    "x-appengine-",
+    "x-arr-",
+    "x-azure-",
+    "x-envoy-",
+    "x-forwarded",
+    "x-goog-",
+    "x-original-",
+    "x-vercel-",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +97,12 @@ async def identify(connection: HTTPConnection) -> Identity:
         check_is_local(connection)
         return _EVERYTHING
     scheme, _, key = connection.headers.get("authorization", "").partition(" ")
-    hashed = hash_key(key.strip())
-    identity = keys.get(hashed) if scheme.lower() == "bearer" else None
+    key = key.strip() if scheme.lower() == "bearer" else ""
+    hashed = hash_key(key)
+    if key:
+        guesses: Guesses = connection.app.state.guesses
+        guesses.count(connection, key, hashed, is_right=hashed in keys)
+    identity = keys.get(hashed) if key else None
     if identity is None:
         raise ApiError(401, "UNAUTHORIZED", "Unauthorized: Invalid token")
     rates: RateLimit = connection.app.state.rates
@@ -94,8 +137,19 @@ def check_is_local(connection: HTTPConnection) -> None:
     asked = host_of(f"//{connection.headers.get('host', '')}")
     origin = connection.headers.get("origin")
     page = "localhost" if origin is None else host_of(origin)
-    if not (is_loopback(client) and is_loopback(asked) and is_loopback(page)):
+    is_forwarded = _speaks_old_http(connection) or any(map(_is_of_proxy, connection.headers))
+    if is_forwarded or not (is_loopback(client) and is_loopback(asked) and is_loopback(page)):
         raise ApiError(403, "FORBIDDEN", NO_KEY)
+
+
+def _speaks_old_http(connection: HTTPConnection) -> bool:
+    """As nginx does to what is behind it, and without a header of proxies, unless it is told to."""
+    return bool(connection.scope.get("http_version") == "1.0")
+
+
+def _is_of_proxy(header: str) -> bool:
+    """Whether a request with this header came through a proxy, so that its client is elsewhere."""
+    return header in _OF_PROXIES or header.startswith(_PREFIXES_OF_PROXIES)
 
 
 @lru_cache(maxsize=1000)

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from windrow.api.answers import answer
 from windrow.api.callers import host_of, identify, is_loopback
 from windrow.api.errors import ApiError
-from windrow.api.rates import RateLimit
+from windrow.api.rates import Guesses, RateLimit
 from windrow.mcp.server import make_server
 from windrow.queue.queue import Queue
 from windrow.services.keys import Identity, KeyRing
@@ -44,6 +44,7 @@ def create_app(queue: Queue, settings: Settings) -> Starlette:
     )
     app.state.keys = KeyRing(queue, settings)
     app.state.rates = RateLimit(settings.api_requests_per_minute)
+    app.state.guesses = Guesses()
     app.state.is_stopping = False
     app.state.stopping = []
     app.state.closing = [searching.close]

@@ -860,6 +860,14 @@ class ApiKeyStore(Protocol):
         """Forget one; whether it was there."""
         ...
 
+    async def revoke_session(self, id: str, expires_at: datetime) -> None:
+        """Keep the digest of a session of the dashboard that was logged out. Idempotent."""
+        ...
+
+    async def list_revoked_sessions(self) -> frozenset[str]:
+        """The digests of revoked sessions that have not expired."""
+        ...
+
 
 class CredentialStore(Protocol):
     """Sealed credentials by tenant and name. What is in them is nobody's business here."""

@@ -10,7 +10,8 @@ import hashlib
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final, Literal, get_args
 
 from windrow.errors import ConfigError
@@ -47,19 +48,37 @@ def parse_keys(text: str) -> dict[str, Identity]:
     return {hash_key(key): identity for key, identity in _parsed(text)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    keys: dict[str, Identity] = field(default_factory=dict)
+    revoked: frozenset[str] = frozenset()  # sessions of the dashboard
+
+
 class KeyRing:
-    """All keys there are, read once in a while."""
+    """All API keys and revoked sessions, read again every KEPT_SECONDS."""
 
     def __init__(self, queue: Queue, settings: Settings) -> None:
         self._queue = queue
         self._settings = settings
         self._configured = parse_keys(settings.api_keys)
-        self._known: dict[str, Identity] = {}
+        self._known = _Ring()
         self._until = 0.0
-        self._reading: asyncio.Task[dict[str, Identity]] | None = None
+        self._reading: asyncio.Task[_Ring] | None = None
 
     async def read(self) -> dict[str, Identity]:
         """Whom each stands for, by its hash."""
+        return (await self._ring()).keys
+
+    async def is_revoked(self, session: str) -> bool:
+        """Whether a session of the dashboard was logged out, here or at another server."""
+        return _digest(session) in (await self._ring()).revoked
+
+    async def revoke(self, session: str, expires_at: datetime) -> None:
+        """End a session. Other servers on the database refuse it within KEPT_SECONDS."""
+        await self._queue.store.revoke_session(_digest(session), expires_at)
+        self.forget()
+
+    async def _ring(self) -> _Ring:
         if self._until >= time.monotonic():
             return self._known
         # One reads for all who ask meanwhile, and all of them go on at once: by a lock they would
@@ -69,11 +88,11 @@ class KeyRing:
         return await asyncio.shield(self._reading)
 
     def forget(self) -> None:
-        """Read them anew the next time: one was made or revoked."""
+        """Read again at the next request: a key or a session was made or revoked."""
         self._until = 0.0
         self._reading = None  # what is being read may be from before
 
-    async def _renew(self) -> dict[str, Identity]:
+    async def _renew(self) -> _Ring:
         reading = asyncio.current_task()
         try:
             known = await self._read()
@@ -84,16 +103,17 @@ class KeyRing:
             if self._reading is reading:
                 self._reading = None
 
-    async def _read(self) -> dict[str, Identity]:
+    async def _read(self) -> _Ring:
         stored = {
             info.hash: Identity(info.tenant, _role(info.role))
             for info in await self._queue.store.list_api_keys()
         }
         quotas = await read_quotas(self._queue, self._settings)
-        return {
+        keys = {
             hashed: replace(identity, quota=quotas.get(identity.tenant or ""))
             for hashed, identity in (stored | self._configured).items()
         }
+        return _Ring(keys, await self._queue.store.list_revoked_sessions())
 
 
 async def create_key(
@@ -147,8 +167,13 @@ def _role(text: str) -> Role:
 
 
 def hash_key(key: str) -> str:
-    """Keys are long and random, so one fast hash is enough: there is nothing to guess."""
-    return hashlib.sha256(key.encode()).hexdigest()
+    """Keys are long and random, so one fast hash is enough: there is nothing to guess. What is
+    compared is a hash, so the time that takes says nothing about a key."""
+    return _digest(key)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _parsed(text: str) -> Iterator[tuple[str, Identity]]:

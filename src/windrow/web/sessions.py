@@ -1,7 +1,8 @@
 """Who looks: a session in a cookie, begun with an API key.
 
 The cookie names the key by its hash, under a signature that only this installation can make: what
-stands in the database is not enough to log in. Forms carry a token made from the session, so that
+stands in the database is not enough to log in. A session that was logged out is kept in the
+database as revoked until its cookie expires. Forms carry a token made from the session, so that
 no page of another site can send them for somebody.
 """
 
@@ -10,8 +11,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import secrets
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from starlette.requests import Request
@@ -59,10 +62,16 @@ class Sessions:
 
     async def begin(self, key: str) -> str | None:
         """The cookie of a new session, or None: there is no such key."""
-        hashed = hash_key(key.strip())
+        hashed = hash_key(key)
         if hashed not in await self._keys.read():
             return None
-        return self._sealed(f"{hashed}.{int(time.time()) + SECONDS}")
+        return self._sealed(f"{hashed}.{int(time.time()) + SECONDS}.{secrets.token_hex(8)}")
+
+    async def end(self, request: Request) -> None:
+        """Log out: the cookie is refused from now on, whoever has a copy."""
+        if said := self._opened(request.cookies.get(COOKIE, "")):
+            _, until, _ = said.split(".")
+            await self._keys.revoke(said, datetime.fromtimestamp(int(until), UTC))
 
     async def view(self, request: Request) -> Viewer:
         """Who looks. Raises NotLoggedIn, and ApiError where only this machine is served."""
@@ -71,8 +80,9 @@ class Sessions:
             check_is_local(request)
             return Viewer(_EVERYTHING, self._token(LOCAL), is_local=True)
         said = self._opened(request.cookies.get(COOKIE, ""))
-        hashed, _, until = said.partition(".")
-        if not said or int(until) < time.time() or hashed not in keys:
+        hashed, until, _ = said.split(".") if said.count(".") == 2 else ("", "0", "")
+        is_over = int(until) < time.time() or hashed not in keys
+        if is_over or await self._keys.is_revoked(said):
             raise NotLoggedIn
         return Viewer(keys[hashed], self._token(said))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+from collections.abc import Mapping
 from threading import Thread
 from typing import Final
 
@@ -15,9 +16,12 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from windrow.api.app import create_app
+from windrow.api.errors import ApiError
+from windrow.api.rates import Guesses
 from windrow.errors import ConfigError
 from windrow.ingest.fetch.sealing import read_secrets
 from windrow.queue.queue import Queue
+from windrow.services.keys import hash_key
 from windrow.services.pacing import PaceKeeper
 from windrow.settings import Settings
 from windrow.web import admin, jobs, knowledge, live, overview, runs
@@ -54,11 +58,16 @@ async def show_login(request: Request) -> Response:
 
 async def log_in(request: Request) -> Response:
     sessions: Sessions = request.app.state.sessions
+    guesses: Guesses = request.app.state.guesses
     form = await request.form()
-    wanted = str(form.get("next", ""))
-    cookie = await sessions.begin(str(form.get("key", "")))
+    wanted, key = str(form.get("next", "")), str(form.get("key", "")).strip()
+    cookie = await sessions.begin(key)
+    try:
+        guesses.count(request, key, hash_key(key), is_right=cookie is not None)
+    except ApiError as error:
+        return _login_page(f"{error}.", wanted, error.status, error.headers)
     if cookie is None:
-        return _login_page("There is no such key.", wanted, status=401)
+        return _login_page("There is no such key.", wanted, 401)
     answer = RedirectResponse(wanted if _OWN_PAGE.fullmatch(wanted) else "/", 303)
     set_cookie(request, answer, COOKIE, cookie, seconds=SECONDS)
     return answer
@@ -66,14 +75,18 @@ async def log_in(request: Request) -> Response:
 
 async def log_out(look: Look) -> Response:
     await look.form("read")
+    sessions: Sessions = look.request.app.state.sessions
+    await sessions.end(look.request)
     answer = RedirectResponse("/ui/login", 303)
     answer.delete_cookie(COOKIE)
     return answer
 
 
-def _login_page(why: str, wanted: str, status: int = 200) -> Response:
+def _login_page(
+    why: str, wanted: str, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
     text = ENVIRONMENT.get_template("login.html").render(why=why, wanted=wanted)
-    return HTMLResponse(text, status, HEADERS)
+    return HTMLResponse(text, status, {**HEADERS, **(headers or {})})
 
 
 ROUTES: Final = [

@@ -172,8 +172,8 @@ async def test_nobody_gets_anywhere_without_a_session_of_ours(site: Site) -> Non
     begin = site.app.state.sessions
     good = await begin.begin("boss")
     hashed, _, rest = good.partition(".")
-    expired = begin._sealed(f"{hashed}.{int(time.time()) - 1}")
-    gone = begin._sealed(f"{'0' * 64}.{int(time.time()) + 60}")
+    expired = begin._sealed(f"{hashed}.{int(time.time()) - 1}.0")
+    gone = begin._sealed(f"{'0' * 64}.{int(time.time()) + 60}.0")
     before = await site.facts()
     forged = good[:-1] + ("B" if good.endswith("A") else "A")
     cookies = (None, "", "boss", forged, f"{hashed}.{rest}x", expired, gone, "a.b.c")

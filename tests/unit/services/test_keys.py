@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ class SlowRing(KeyRing):
         self.may_read = asyncio.Event()
         self.reads = 0
 
-    async def _read(self) -> dict[str, Identity]:
+    async def _read(self) -> Any:
         self.reads += 1
         await self.may_read.wait()
         return await super()._read()

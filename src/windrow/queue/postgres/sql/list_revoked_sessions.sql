@@ -1,0 +1,3 @@
+-- The sessions that are revoked. :now or null
+SELECT id FROM windrow.revoked_session
+ WHERE expires_at > coalesce(:now::timestamptz, statement_timestamp())
