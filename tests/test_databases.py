@@ -24,7 +24,7 @@ SELECT relname, query_to_xml(format('SELECT * FROM %s ORDER BY 1', oid::regclass
 EMPTIED = """
 SELECT relname FROM pg_class
  WHERE relkind = 'r' AND NOT relispartition AND relnamespace = 'windrow'::regnamespace
-   AND relname NOT IN ('migration', 'event_floor')
+   AND relname NOT IN ('migration', 'event_floor', 'channel')
 """
 NEEDED = """
 SELECT attname, format_type(atttypid, NULL) FROM pg_attribute

@@ -444,3 +444,44 @@ async def _everything(tenancy: Tenancy) -> list[str]:
             "SELECT row::text FROM windrow.job_group AS row ORDER BY 1"
         )
         return [row[0] for row in rows]
+
+
+async def test_no_role_but_workers_hears_of_work_or_can_wake_anybody(
+    tenancy: Tenancy, acme: Queue, worker: Queue
+) -> None:
+    heard: list[tuple[str, str]] = []
+    names = [f"windrow_{what}" for what in ("work", "end", "event")]
+    async with tenancy.connected("globex") as spy, tenancy.connected() as owner:
+        for secret in ("SELECT secret FROM windrow.channel", "SELECT windrow.channel('work')"):
+            with pytest.raises(DENIED):
+                await spy.execute(secret)
+        for name in names:
+            await spy.add_listener(name, lambda *told: heard.append(told[2:]))
+        real = await owner.fetchval("SELECT windrow.channel('work')")
+        told: list[str] = []
+        await owner.add_listener(real, lambda *one: told.append(one[3]))
+        async with worker.store.listen_for_work(["acme-mergers"]) as bell:
+            while await bell.wait(0.2):
+                pass
+            for name in names:
+                await spy.execute(f"SELECT pg_notify('{name}', 'acme-mergers')")
+            assert not await bell.wait(0.2)
+            await acme.enqueue("work", {}, queue="acme-mergers")
+            assert await bell.wait(20)
+        await owner.execute("SELECT 1")
+        await spy.execute("SELECT 1")
+    assert told == ["acme-mergers"]
+    assert [one for one in heard if one[1] != "acme-mergers"] == []
+    assert len(heard) == len(names), "its own, and no more"
+
+
+async def test_names_of_queues_are_seen_where_one_has_jobs(
+    tenancy: Tenancy, acme: Queue, worker: Queue
+) -> None:
+    await acme.enqueue("work", {}, queue="shared")
+    for name in ("shared", "globex-only"):
+        await worker.pause(name)
+    async with tenancy.connected("acme") as spy:
+        rows = await spy.fetch("SELECT name, is_paused FROM windrow.queue")
+    assert [tuple(row) for row in rows] == [("shared", True)]
+    assert (await acme.queues())[0].is_paused

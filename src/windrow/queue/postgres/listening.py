@@ -1,7 +1,7 @@
 """Wake-ups on Postgres: one connection that listens, and a note in the database of who sleeps.
 
 Who sleeps is written down and committed before it looks, so that those who commit know whom to
-tell, and tell nobody when nobody sleeps. The triggers that do it are in migration 0005.
+tell, and tell nobody when nobody sleeps. The triggers that do it are in schema.sql, under wake-ups.
 
 LISTEN belongs to a session and a pooler gives sessions away, so the connection must lead past it.
 Without one, or while it is lost, everybody polls: bells stay silent and sleeps time out.
@@ -29,13 +29,15 @@ from windrow.queue.postgres.verbs import Verbs
 
 logger = logging.getLogger(__name__)
 
-WORK: Final = "windrow_work"
-END: Final = "windrow_end"
-EVENT: Final = "windrow_event"
+# The channels, whose full names are secret: windrow.channel().
+WORK: Final = "work"
+END: Final = "end"
+EVENT: Final = "event"
 TEST: Final = "windrow_test"
 NAME: Final = "windrow-listener"  # in pg_stat_activity
 
-TEST_SECONDS: Final = 5.0
+CONNECT_SECONDS: Final = 5.0
+TEST_SECONDS: Final = 5.0  # for a notification to ourselves to arrive
 FIRST_BACKOFF: Final = 0.1
 LONGEST_BACKOFF: Final = 30.0
 # A sleeper that nobody has heard of for so long is taken for dead, and nothing is sent for it.
@@ -118,14 +120,15 @@ class Listener:
     async def _listen(self, address: str) -> bool:
         """Listen until the connection is lost; false at once if nothing can be heard on it."""
         connection: Any = await asyncpg.connect(
-            address, timeout=TEST_SECONDS, server_settings={"application_name": NAME}
+            address, timeout=CONNECT_SECONDS, server_settings={"application_name": NAME}
         )
         try:
             is_lost = asyncio.Event()
             connection.add_termination_listener(lambda *_: is_lost.set())
-            await connection.add_listener(WORK, self._hear_work)
-            await connection.add_listener(END, self._hear_end)
-            await connection.add_listener(EVENT, self._hear_event)
+            hearers = {WORK: self._hear_work, END: self._hear_end, EVENT: self._hear_event}
+            for what, hear in hearers.items():
+                [channel] = await self._database.fetch(sql("find_channel"), {"what": what})
+                await connection.add_listener(channel["name"], hear)
             if not await self._test(connection):
                 self.problem = NOTHING_HEARD
                 logger.warning("new work is found by polling: %s", self.problem)

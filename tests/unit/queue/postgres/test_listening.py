@@ -26,16 +26,19 @@ class Overheard:
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
         self._heard: list[tuple[str, str]] = []
+        self._channels: dict[str, str] = {}
 
     @classmethod
     async def begin(cls, url: str) -> Overheard:
         overheard = cls(await asyncpg.connect(url))
-        for channel in (listening.WORK, listening.END):
+        for what in (listening.WORK, listening.END):
+            channel = await overheard._connection.fetchval("SELECT windrow.channel($1)", what)
+            overheard._channels[channel] = f"windrow_{what}"
             await overheard._connection.add_listener(channel, overheard._hear)
         return overheard
 
     def _hear(self, _connection: object, _pid: int, channel: str, payload: object) -> None:
-        self._heard.append((channel, str(payload)))
+        self._heard.append((self._channels[channel], str(payload)))
 
     async def so_far(self) -> list[tuple[str, str]]:
         """What was sent before now: one's own answer comes after it."""

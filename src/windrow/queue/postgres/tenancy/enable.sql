@@ -111,11 +111,12 @@ BEGIN
             CREATE POLICY windrow_read ON windrow.lease FOR SELECT TO windrow_tenant USING (
                 EXISTS (SELECT FROM windrow.job_live WHERE job_live.id = ANY (lease.job_ids)));
         END IF;
-        -- Views of dialects ask what is paused and parked. The names of queues are no secret; a key may
-        -- be the name of another tenant.
+        -- Views of dialects ask what is paused and parked, of their own jobs: the name of a queue, or a
+        -- key, may be the name of another tenant.
         IF found.name = 'queue' THEN
             GRANT SELECT (name, is_paused) ON windrow.queue TO windrow_tenant;
-            CREATE POLICY windrow_read ON windrow.queue FOR SELECT TO windrow_tenant USING (true);
+            CREATE POLICY windrow_read ON windrow.queue FOR SELECT TO windrow_tenant USING (
+                EXISTS (SELECT FROM windrow.job_live WHERE job_live.queue = queue.name));
         ELSIF found.name = 'job_limit' THEN
             GRANT SELECT (key, parked_until) ON windrow.job_limit TO windrow_tenant;
             CREATE POLICY windrow_read ON windrow.job_limit FOR SELECT TO windrow_tenant USING (
