@@ -1,4 +1,4 @@
-"""GET /health, for whoever watches the server, and GET /metrics, for Prometheus."""
+"""GET /health and GET /ready, for monitors and load balancers; GET /metrics, for Prometheus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windrow.api.answers import answer
 from windrow.api.callers import Admin
 from windrow.api.quick import Quick
 from windrow.errors import NotPermitted
-from windrow.services.liveness import find_trouble, render_metrics
+from windrow.services.liveness import find_obstacle, find_trouble, render_metrics
 
 router = APIRouter(tags=["operating"], route_class=Quick)
 
@@ -22,6 +22,18 @@ async def get_health(request: Request) -> Response:
     if trouble is None:
         return answer({"status": "ok"})
     return answer({"status": "red", "cause": trouble}, 503)
+
+
+@router.get("/ready")
+async def get_ready(request: Request) -> Response:
+    """Whether this server can answer: its database does. For load balancers and probes; needs no
+    key. 503 and the cause if not, also while the server stops."""
+    cause = await find_obstacle(request.app.state.queue)
+    if request.app.state.is_stopping:
+        cause = "the server stops"
+    if cause is None:
+        return answer({"status": "ready"})
+    return answer({"status": "unready", "cause": cause}, 503)
 
 
 @router.get("/metrics")
