@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Windrow
+from tests.conformance.conftest import connect_beside
+from tests.migrations import make_development_database, traces
 from windrow import NewJob, Queue
 from windrow.errors import JobNotFound
 from windrow.queue.job import Job
@@ -76,26 +77,33 @@ def test_db_status_counts_the_queues(windrow: Windrow, failed: Job) -> None:
     assert "index" in table
 
 
-def test_db_migrate_twice_does_nothing_the_second_time(
-    windrow: Windrow, tmp_path: Path, make_empty_url: Callable[[], str]
-) -> None:
-    url = make_empty_url()
-    before = windrow("db", "status", "--database", url)
+def test_db_migrate_twice_does_nothing_the_second_time(windrow: Windrow, empty_url: str) -> None:
+    before = windrow("db", "status", "--database", empty_url)
     assert before.returncode == 1
     assert "run `windrow db migrate`" in before.stderr
-    assert "applied 0001_" in windrow("db", "migrate", "--database", url).stdout
-    assert "nothing to do" in windrow("db", "migrate", "--database", url).stdout
-    assert windrow("db", "status", "--database", url).returncode == 0
+    assert "applied 0001_" in windrow("db", "migrate", "--database", empty_url).stdout
+    assert "nothing to do" in windrow("db", "migrate", "--database", empty_url).stdout
+    assert windrow("db", "status", "--database", empty_url).returncode == 0
 
 
-@pytest.fixture
-def make_empty_url(
-    store_name: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> Callable[[], str]:
-    if store_name == "postgres":
-        make: Callable[[], str] = request.getfixturevalue("make_database")
-        return make
-    return lambda: f"sqlite:///{tmp_path / 'empty.db'}"
+def test_database_of_a_development_version_is_refused(
+    windrow: Windrow, empty_url: str, store_name: str
+) -> None:
+    beside = connect_beside(store_name, empty_url)
+    make_development_database(store_name, beside)
+    before = traces(store_name, beside)
+
+    status = windrow("db", "status", "--database", empty_url)
+    assert (status.returncode, status.stdout.splitlines()[1]) == (1, "schema version 33")
+    read = json.loads(windrow("db", "status", "--json", "--database", empty_url).stdout)
+    assert (read["version"], read["queues"]) == (33, [])
+    migrated = windrow("db", "migrate", "--database", empty_url)
+    assert (migrated.returncode, migrated.stdout) == (1, "")
+    for said in (status.stderr, read["problem"], migrated.stderr):
+        assert "development version of Windrow" in said
+        assert "start with a new database" in said
+    assert traces(store_name, beside) == before
+    beside.close()
 
 
 def test_a_password_is_never_printed(windrow: Windrow, tmp_path: Path) -> None:

@@ -66,10 +66,12 @@ def test_a_credential_is_replaced_and_removed(windrow: Windrow, read: Read, fold
     add(windrow, "docs", "--header", "X-New", values="hush\n")
     [listed] = read("credentials", "list")
     assert listed["holds"] == ["header X-New"]
-    assert windrow("credentials", "remove", "docs").stdout == "removed docs\n"
-    again = windrow("credentials", "remove", "docs")
-    assert again.returncode == 1
-    assert again.stderr.splitlines()[0] == "error: there is no credential docs"
+    assert windrow("credentials", "remove", "docs").stdout == "would remove docs: add --yes\n"
+    assert windrow("credentials", "remove", "docs", "--yes").stdout == "removed docs\n"
+    for words in ([], ["--yes"]):
+        again = windrow("credentials", "remove", "docs", *words)
+        assert again.returncode == 1
+        assert again.stderr.splitlines()[0] == "error: there is no credential docs"
     assert read("credentials", "list") == []
 
 

@@ -64,6 +64,8 @@ def test_cancel_shows_what_it_would_do_until_yes(
     assert read("groups", "show", groups[0])["counts"] == {"ready": 1, "active": 1, "completed": 1}
     assert read("groups", "cancel", groups[0], "--yes")["counts"]["cancelled"] == 1
     assert "nothing to cancel" in windrow("groups", "cancel", groups[1]).stdout
+    assert "nothing to cancel" in windrow("groups", "cancel", groups[1], "--yes").stdout
+    assert read("groups", "cancel", groups[1], "--yes")["is_done"] is False
 
 
 @pytest.mark.parametrize("command", ["show", "pause", "resume", "cancel"])

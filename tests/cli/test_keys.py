@@ -19,8 +19,10 @@ def test_a_key_counts_until_it_is_revoked(windrow: Windrow, read: Read, store_ur
     assert made["key"] not in listed.stdout
     assert windrow("keys", "create", "robot").returncode == 2
 
-    assert windrow("keys", "revoke", "robot").returncode == 0
-    assert windrow("keys", "revoke", "robot").returncode == 1
+    assert windrow("keys", "revoke", "robot").stdout == "would revoke robot: add --yes\n"
+    assert hash_key(made["key"]) in known(store_url)
+    assert windrow("keys", "revoke", "robot", "--yes").returncode == 0
+    assert windrow("keys", "revoke", "robot", "--yes").returncode == 1
     assert known(store_url) == {}
 
 

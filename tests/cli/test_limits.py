@@ -69,8 +69,11 @@ def test_limit_that_cannot_be_is_explained(windrow: Windrow) -> None:
 
 
 def test_removed_limit_holds_nothing(windrow: Windrow, store_url: str) -> None:
-    assert windrow("limits", "remove", "api").stdout == "removed the limit of api\n"
-    assert read(windrow, "limits", "remove", "nobody") == {"key": "nobody", "was_set": False}
+    preview = windrow("limits", "remove", "api").stdout
+    assert preview == "would remove the limit of api, which holds 2 jobs: add --yes\n"
+    assert windrow("limits", "remove", "api", "--yes").stdout == "removed the limit of api\n"
+    gone = read(windrow, "limits", "remove", "nobody", "--yes")
+    assert gone == {"is_done": True, "key": "nobody", "was_set": False}
     with Queue.sync(store_url) as queue:
         assert queue.counts()[JobState.READY] == 4
 

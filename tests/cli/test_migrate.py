@@ -16,10 +16,10 @@ def test_forecast_move_verify_and_drop_u11(windrow: Windrow, read: Read, tmp_pat
     forecast = windrow(*place, "--database", "sqlite:///new.db")  # without tables
     assert (forecast.returncode, "would come" in forecast.stdout) == (0, True)
     assert windrow(*place, "--verify").returncode == 1
-    assert "would come" in windrow(*place, "--dry-run").stdout
-    assert windrow(*place, "--drop").returncode == 1
+    assert "would come" in windrow(*place).stdout
+    assert windrow(*place, "--drop", "--yes").returncode == 1
 
-    moved = windrow(*place)
+    moved = windrow(*place, "--yes")
     assert moved.returncode == 0
     assert "done already" in moved.stdout
     assert all(len(line) <= 100 for line in moved.stdout.splitlines())
@@ -27,9 +27,11 @@ def test_forecast_move_verify_and_drop_u11(windrow: Windrow, read: Read, tmp_pat
     report = read(*place, "--verify")
     assert report["is_good"]
     assert report["matched"]["ingestion_queue"] == 3
-    kept = windrow(*place, "--drop")
+    preview = windrow(*place, "--drop")
+    assert (preview.returncode, "would be dropped: add --yes" in preview.stdout) == (0, True)
+    kept = windrow(*place, "--drop", "--yes")
     assert (kept.returncode, "nothing is dropped: 3 rows are done" in kept.stdout) == (1, True)
-    assert read(*place, "--drop", "--discard-finished")["is_dropped"]
+    assert read(*place, "--drop", "--discard-finished", "--yes")["is_dropped"]
     assert windrow(*place, "--verify").returncode == 2  # there is nothing to compare with
     assert legacy.exists()
 
@@ -39,7 +41,7 @@ def test_bullmq_is_refused_with_the_way_to_go(
 ) -> None:
     build(tmp_path / "old.db", "D")
     place = ("migrate", "legacy", "--from", "old.db", "--database", make_bullmq_url())
-    for words in ([], ["--dry-run"], ["--rollback"]):
+    for words in (["--yes"], [], ["--rollback"], ["--rollback", "--yes"]):
         refused = windrow(*place, *words)
         assert refused.returncode == 1
         assert "not copied or migrated to or from BullMQ" in refused.stderr
@@ -47,9 +49,13 @@ def test_bullmq_is_refused_with_the_way_to_go(
 
 def test_rollback_says_what_stays_u11(windrow: Windrow, tmp_path: Path) -> None:
     build(tmp_path / "old.db", "D")
-    windrow("migrate", "legacy", "--from", "old.db")
+    windrow("migrate", "legacy", "--from", "old.db", "--yes")
 
-    gone = windrow("migrate", "legacy", "--from", "old.db", "--rollback")
+    preview = windrow("migrate", "legacy", "--from", "old.db", "--rollback")
+    assert preview.stdout == (
+        "would remove those of 3 jobs from old.db that have not begun: add --yes\n"
+    )
+    gone = windrow("migrate", "legacy", "--from", "old.db", "--rollback", "--yes")
 
     assert gone.returncode == 0
     assert "3 jobs from old.db are removed" in gone.stdout

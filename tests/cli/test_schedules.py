@@ -107,16 +107,17 @@ def test_pause_resume_and_remove(windrow: Windrow) -> None:
     assert json.loads(windrow("schedules", "show", "tidy", "--json").stdout)["is_paused"]
     assert windrow("schedules", "resume", "tidy").stdout.startswith("resumed tidy: next at 20")
     assert not json.loads(windrow("schedules", "pause", "tidy", "--json").stdout)["last_at"]
-    assert json.loads(windrow("schedules", "remove", "tidy", "--json").stdout) == {
-        "removed": "tidy"
-    }
+    preview = json.loads(windrow("schedules", "remove", "tidy", "--json").stdout)
+    assert preview == {"is_done": False, "name": "tidy"}
+    removed = json.loads(windrow("schedules", "remove", "tidy", "--yes", "--json").stdout)
+    assert removed == {"is_done": True, "name": "tidy"}
 
 
-@pytest.mark.parametrize("command", ["show", "pause", "resume", "remove"])
+@pytest.mark.parametrize("command", ["show", "pause", "resume", "remove", "remove --yes"])
 def test_a_schedule_that_is_not_there_is_one_line_and_exit_code_1(
     windrow: Windrow,
     command: str,
 ) -> None:
-    printed = windrow("schedules", command, "nobody")
+    printed = windrow("schedules", *command.split(), "nobody")
     assert printed.returncode == 1
     assert printed.stderr.splitlines()[0] == "error: no such schedule: nobody"

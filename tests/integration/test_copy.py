@@ -450,7 +450,7 @@ async def count_all(store: Store) -> int:
 
 def start_copy(source: str, target: str, *words: str) -> Command:
     return Command(
-        *("db", "copy", "--to", target, "--json", *words),
+        *("db", "copy", "--to", target, "--yes", "--json", *words),
         cwd=ROOT,
         environment=os.environ | {"WINDROW_DATABASE_URL": source},
     )
@@ -462,7 +462,7 @@ def test_the_command_reports_and_exits_with_3_when_something_is_left(
     with Queue.sync(urls[0]) as queue:
         queue.enqueue_many([NewJob("work") for _ in range(3)])
         lease = queue.claim()
-        words = ("db", "copy", "-d", urls[0], "--to", urls[1])
+        words = ("db", "copy", "-d", urls[0], "--to", urls[1], "--yes")
         printed = run(*words, "--wait", "0", cwd=ROOT, environment=os.environ)
         assert printed.returncode == 3, printed.stderr
         assert "moved 2 jobs: 2 ready" in printed.stdout

@@ -370,7 +370,9 @@ async def test_the_command_shows_what_is_done_and_takes_it_back(store: Store, ur
     assert re.search(rf"{name} +\* \* \* \* \*", windrow("install"))
     assert name in windrow("status")
     assert [job["name"] for job in json.loads(windrow("status", "--json"))][-1] == name
-    assert f"removed {name}" in windrow("remove")
+    assert re.search(rf"would remove .*{name}.*: add --yes", windrow("remove"))
+    assert name in windrow("status")
+    assert f"removed {name}" in windrow("remove", "--yes")
     assert windrow("remove") == "nothing to do\n"
 
 

@@ -161,6 +161,10 @@ async def test_the_command_warns_when_the_target_is_not_asked(
     await add_many(source, 3)
     await cast(CopyStore, source).take_jobs("elsewhere", 10)
     words = [sys.executable, "-m", "windrow", "db", "copy", "-d", urls[0], "--take-back", "--json"]
+    preview = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert json.loads(preview.stdout) == {"is_done": False, "jobs": 3}
+    assert await claim(source, 10) == []
+    words.append("--yes")
     printed = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert printed.returncode == 0, printed.stderr
     assert "would run twice" in printed.stderr

@@ -102,7 +102,7 @@ async def test_a_rollback_that_is_killed_goes_on_where_it_was_u11(
 ) -> None:
     legacy = build_many(tmp_path / "many.db", 3000)
     await migrate(store_url, str(legacy))
-    words = ("migrate", "legacy", "--from", str(legacy), "--rollback", "--database", store_url)
+    words = ("migrate", "legacy", "--from", str(legacy), "--rollback", "--yes", "-d", store_url)
     process = Command(*words, cwd=tmp_path, environment=os.environ)
     async with Queue.open(store_url) as queue:
 

@@ -316,7 +316,7 @@ async def test_two_processes_at_once_bring_each_row_once_u11(
     store_url: str, tmp_path: Path
 ) -> None:
     legacy = build_many(tmp_path / "many.db", 1200)
-    words = ("migrate", "legacy", "--from", str(legacy), "--database", store_url, "--json")
+    words = ("migrate", "legacy", "--from", str(legacy), "--yes", "-d", store_url, "--json")
     processes = [Command(*words, cwd=tmp_path, environment=os.environ) for _ in range(2)]
     said = [json.loads(process.communicate(timeout=60)) for process in processes]
     tables = [report["tables"]["ingestion_queue"] for report in said]
@@ -552,7 +552,7 @@ async def test_killed_in_the_middle_it_goes_on_where_it_was_u11(
     store_url: str, tmp_path: Path
 ) -> None:
     legacy = build_many(tmp_path / "many.db", 6000)
-    words = ("migrate", "legacy", "--from", str(legacy), "--database", store_url)
+    words = ("migrate", "legacy", "--from", str(legacy), "--yes", "-d", store_url)
     process = Command(*words, cwd=tmp_path, environment=os.environ)
     async with Queue.open(store_url) as queue:
         async with asyncio.timeout(60):

@@ -17,6 +17,8 @@ HEAD = """\
 `windrow COMMAND --help` says the same. Every command ends with 0 if all is well, with 1 after an
 error or when something is wrong, and with 2 if it was not understood; where a code means
 something else, its guide says so. After Ctrl-C it is 130, or 0 for what runs until it is stopped.
+A command that deletes, or that cancels, retries or moves more than the jobs it was given by id,
+only says what it would do until you add `--yes`.
 Errors are one sentence on stderr, with a hint; `windrow --debug COMMAND …` shows where they came
 from. `windrow --install-completion` teaches your shell the commands and options."""
 
@@ -65,13 +67,12 @@ def named(param: Any, command: str) -> str:
         return code(" ".join(param.get_usage_pieces(context)))
     names = ", ".join(code(one) for one in [*param.opts, *param.secondary_opts])
     is_flag = param.is_flag or param.count
-    return names if is_flag else f"{names} {code(param.metavar or kind(param, context))}"
+    return names if is_flag else f"{names} {code(param.metavar or kind(param))}"
 
 
-def kind(param: Any, context: typer.Context) -> str:
-    shown = str(param.display_type(context)).strip("<>")
-    many = ", several times" if shown.startswith("list[") else ""
-    is_number = shown.removeprefix("list[").startswith(("int", "float"))
+def kind(param: Any) -> str:
+    is_number = param.type.name.startswith(("int", "float"))
+    many = ", several times" if param.multiple else ""
     return ("NUMBER" if is_number else "TEXT") + many
 
 

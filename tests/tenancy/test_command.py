@@ -20,7 +20,9 @@ def windrow(*words: str) -> tuple[int, str]:
 
 def test_command_switches_on_and_off_and_tells(tenancy: Tenancy) -> None:
     database = ("--database", tenancy.url)
-    assert windrow("db", "rls", "disable", *database)[0] == 0
+    assert "add --yes" in windrow("db", "rls", "disable", *database)[1]
+    assert "is on for" in windrow("db", "rls", "status", *database)[1]
+    assert windrow("db", "rls", "disable", "--yes", *database)[0] == 0
     code, text = windrow("db", "rls", "status", *database)
     assert (code, "is off" in text) == (0, True)
     assert windrow("db", "rls", "enable", *database)[0] == 0

@@ -13,10 +13,12 @@ from windrow.cli.output import (
     MISUSED,
     DatabaseOption,
     JsonOption,
+    YesOption,
     age,
     ask,
     give_up,
     print_json,
+    print_preview,
     print_table,
 )
 from windrow.queue.records import CredentialInfo
@@ -82,13 +84,19 @@ def list_(
 def remove(
     name: Annotated[str, typer.Argument(help="What it is called.")],
     tenant: TenantOption = None,
+    yes: YesOption = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget a credential."""
-    was_there = ask(remove_credential, database, name, tenant)
-    if as_json:
-        print_json({"name": name, "was_there": was_there})
+    """Delete a credential."""
+    if yes:
+        was_there = ask(remove_credential, database, name, tenant)
+    else:
+        was_there = any(one.name == name for one in ask(list_credentials, database, tenant))
+    if not yes and was_there:
+        print_preview(f"remove {name}", {"name": name, "was_there": True}, as_json)
+    elif as_json:
+        print_json({"is_done": yes, "name": name, "was_there": was_there})
     elif was_there:
         print(f"removed {name}")
     if not was_there:

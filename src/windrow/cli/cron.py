@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windrow.cli.output import DatabaseOption, JsonOption, age, print_json, print_table, run
-from windrow.queue.postgres.cron import CronJob
+from windrow.cli.lazy import Noun
+from windrow.cli.output import (
+    DatabaseOption,
+    JsonOption,
+    YesOption,
+    age,
+    print_json,
+    print_preview,
+    print_table,
+    run,
+)
 from windrow.services.cron import install_cron, list_cron, remove_cron
 from windrow.settings import load_settings
 
-app = typer.Typer(help="Let pg_cron do maintenance that needs no Python.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from windrow.queue.postgres.cron import CronJob
+
+app = Noun(help="Let pg_cron do maintenance that needs no Python.", no_args_is_help=True)
 
 HomeOption = Annotated[
     str | None,
@@ -32,12 +44,19 @@ def install(
 
 @app.command()
 def remove(
-    cron_database: HomeOption = None, database: DatabaseOption = None, as_json: JsonOption = False
+    cron_database: HomeOption = None,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Take back all that was handed to pg_cron for this database."""
+    if not yes and (found := run(list_cron(_url(database), cron_database))):
+        names = [job.name for job in found]
+        print_preview(f"remove {', '.join(names)}", {"jobs": names}, as_json)
+        return
     removed = [job.name for job in run(remove_cron(_url(database), cron_database))]
     if as_json:
-        print_json({"removed": removed})
+        print_json({"is_done": bool(removed), "removed": removed})
     else:
         print("\n".join(f"removed {name}" for name in removed) or "nothing to do")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,8 +28,8 @@ from windrow.queue.sqlite.backups import Backup
 from windrow.services.backups import back_up_database, restore_database
 from windrow.services.copying import SETTLE_SECONDS, WAIT_SECONDS, CopyReport, copy_database
 from windrow.services.database import database_status, migrate_database
-from windrow.services.jobs import prune_jobs
-from windrow.services.taking_back import take_back_jobs
+from windrow.services.jobs import count_expired, prune_jobs
+from windrow.services.taking_back import count_leaving, take_back_jobs
 from windrow.settings import load_settings
 
 app = typer.Typer(help="Make, upgrade and look at the database.", no_args_is_help=True)
@@ -172,17 +173,18 @@ def prune(
     archive: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Write jobs there first, as JSON lines.")
     ] = None,
+    yes: YesOption = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Remove jobs and groups that are past their time now; workers do it all the time."""
-
-    async def work() -> Pruned:
-        return await prune_jobs(load_settings({"database_url": database}), archive)
-
-    pruned = run(work())
+    if not yes:
+        jobs = ask(count_expired, database)
+        print_preview(f"remove up to {jobs} jobs that are past their time", {"jobs": jobs}, as_json)
+        return
+    pruned = ask(prune_jobs, database, archive)
     if as_json:
-        print_json({"jobs": pruned.jobs, "groups": pruned.groups})
+        print_json({"is_done": True, "jobs": pruned.jobs, "groups": pruned.groups})
     else:
         print(f"removed {pruned.jobs} jobs and {pruned.groups} groups")
 
@@ -201,7 +203,7 @@ def copy(
     drain: Annotated[
         bool, typer.Option("--drain", help="Pause the queues here first: nothing starts any more.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would move.")] = False,
+    yes: YesOption = False,
     take_back: Annotated[
         bool,
         typer.Option(
@@ -213,18 +215,23 @@ def copy(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Move all jobs to another database while they are in use. Run it again if it was interrupted.
+    """Move all jobs to another database while they are in use; without --yes, only say what would
+    move. Run it again if it was interrupted.
 
     Exit code 3 when something was left behind."""
 
     url = load_settings({"database_url": database}).database_url
+    if take_back and not yes:
+        jobs = run(count_leaving(url))
+        print_preview(f"take back {jobs} jobs that are on their way", {"jobs": jobs}, as_json)
+        return
     if take_back:
         _take_back(url, to, as_json)
         return
     if to is None:
         raise typer.BadParameter("say where to: --to URL", param_hint="--to")
     report = run(
-        copy_database(url, to, wait=wait, settle=settle, is_draining=drain, is_dry_run=dry_run)
+        copy_database(url, to, wait=wait, settle=settle, is_draining=drain, is_dry_run=not yes)
     )
     if as_json:
         fields = asdict(report) | {"moved": dict(report.moved)}
@@ -261,8 +268,6 @@ def _print_copy(report: CopyReport) -> None:
     shown = ", ".join(f"{report.moved[state]} {state}" for state in states)
     print(f"{verb} {report.moved.total()} jobs{': ' if shown else ''}{shown}")
     print(f"{report.groups} groups, {report.schedules} schedules, {report.limits} limits")
-    if report.limits_left:
-        print(f"{report.limits_left} limits stay here: there are none there")
     if report.known:
         print(f"{report.known} were there already")
     if report.resumed:
@@ -274,6 +279,8 @@ def _print_copy(report: CopyReport) -> None:
     if report.reasons:
         print("left behind:" if not report.is_dry_run else "note:")
         print_table(["id", "why"], list(report.reasons.items()))
+    if report.is_dry_run:
+        print("nothing was moved: add --yes")
 
 
 def _print_counts(report: CopyReport) -> None:

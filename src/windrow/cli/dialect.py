@@ -6,9 +6,18 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.output import DatabaseOption, JsonOption, print_json, print_table, run
+from windrow.cli.lazy import Noun
+from windrow.cli.output import (
+    DatabaseOption,
+    JsonOption,
+    YesOption,
+    print_json,
+    print_preview,
+    print_table,
+    run,
+)
 from windrow.queue.dialects.loading import DialectInfo
-from windrow.services.dialects import install_dialect, list_dialects, remove_dialect
+from windrow.services.database import install_dialect, list_dialects, remove_dialect
 from windrow.settings import load_settings
 
 app = typer.Typer(help="Let workers that speak another schema share the queue.")
@@ -30,12 +39,18 @@ def install(
 
 @app.command()
 def remove(
-    name: NameArgument, database: DatabaseOption = None, as_json: JsonOption = False
+    name: NameArgument,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Take a dialect away. The jobs that came through it stay."""
+    if not yes and name in _installed(database):
+        print_preview(f"remove {name}", {"name": name, "was_there": True}, as_json)
+        return
     was_there = run(remove_dialect(_url(database), name))
     if as_json:
-        print_json({"name": name, "was_there": was_there})
+        print_json({"is_done": was_there, "name": name, "was_there": was_there})
     else:
         print(f"removed {name}" if was_there else f"nothing to do: {name} is not installed")
 
@@ -48,6 +63,11 @@ def list_(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
         print_json(found)
     else:
         print_table(["name", "installed"], [[one.name, _state(one)] for one in found])
+
+
+def _installed(database: str | None) -> set[str]:
+    found = run(list_dialects(_url(database)))
+    return {one.name for one in found if one.installed_at is not None}
 
 
 def _state(dialect: DialectInfo) -> str:

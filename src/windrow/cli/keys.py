@@ -9,10 +9,12 @@ import typer
 from windrow.cli.output import (
     DatabaseOption,
     JsonOption,
+    YesOption,
     age,
     ask,
     give_up,
     print_json,
+    print_preview,
     print_table,
 )
 from windrow.queue.usage import QuotaRow
@@ -101,11 +103,21 @@ def quota(
 
 
 @app.command()
-def revoke(name: KeyName, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Let a key count no longer; servers that run notice within seconds."""
-    was_there = ask(revoke_key, database, name)
-    if as_json:
-        print_json({"name": name, "was_there": was_there})
+def revoke(
+    name: KeyName,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Revoke a key. Running servers refuse it within seconds."""
+    if yes:
+        was_there = ask(revoke_key, database, name)
+    else:
+        was_there = any(one.name == name for one in ask(list_keys, database))
+    if not yes and was_there:
+        print_preview(f"revoke {name}", {"name": name, "was_there": True}, as_json)
+    elif as_json:
+        print_json({"is_done": yes, "name": name, "was_there": was_there})
     elif was_there:
         print(f"revoked {name}")
     if not was_there:

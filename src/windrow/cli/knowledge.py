@@ -285,7 +285,7 @@ def remove(
     document: Annotated[
         str | None, typer.Option(help="Of it this document only, by its id or address.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Really.")] = False,
+    yes: YesOption = False,
     tenant: TenantOption = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,

@@ -94,7 +94,7 @@ def remove(
         return
     was_set = ask(remove_limit, database, key)
     if as_json:
-        print_json({"key": key, "was_set": was_set})
+        print_json({"is_done": True, "key": key, "was_set": was_set})
     else:
         print(f"removed the limit of {key}" if was_set else f"{key} had no limit")
 

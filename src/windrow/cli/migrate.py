@@ -156,7 +156,9 @@ def _show_report(report: MigrationReport, as_json: bool) -> None:
             print("spoilt: failed jobs of the queue migrated; `windrow jobs list --queue migrated`")
         if report.unmarked is not None:
             print(f"the tables there are not marked as deprecated: {report.unmarked}")
-        if not report.is_dry_run and report.is_over:
+        if report.is_dry_run:
+            print("nothing was moved: add --yes")
+        elif report.is_over:
             print("now: the same command with --verify")
     if not report.is_over:
         raise typer.Exit(1)
@@ -183,6 +185,8 @@ def _show_verification(found: Verification, as_json: bool, steps: _Steps) -> Non
         elif is_drop:
             print(f"nothing is dropped: {found.done.total()} rows are done there and did not come")
             print("migrate with --all to have them here, or --drop --discard-finished")
+        elif steps.is_dropping:
+            print("all of it is here, so the tables would be dropped: add --yes")
         else:
             print("all of it is here")
     if not found.is_good or (is_drop and not found.is_dropped):

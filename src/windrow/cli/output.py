@@ -154,6 +154,14 @@ def print_json(value: Any) -> None:
     sys.stdout.write(text + "\n")
 
 
+def print_preview(would: str, fields: Mapping[str, Any], as_json: bool) -> None:
+    """What a command that waits for --yes would do; `would` is a clause like "remove x"."""
+    if as_json:
+        print_json({"is_done": False, **fields})
+    else:
+        print(f"would {would}: add --yes")
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table as wide as the terminal."""
     console = make_console()

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
-from windrow.cli.output import DatabaseOption, JsonOption, print_json, print_table, run
-from windrow.queue.postgres.securing import RlsStatus
+from windrow.cli.lazy import Noun
+from windrow.cli.output import (
+    DatabaseOption,
+    JsonOption,
+    YesOption,
+    print_json,
+    print_preview,
+    print_table,
+    run,
+)
 from windrow.services.tenancy import disable_tenancy, enable_tenancy, tenancy_status
 from windrow.settings import load_settings
 
-app = typer.Typer(help="Keep tenants apart by row-level security.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from windrow.queue.postgres.securing import RlsStatus
+
+app = Noun(help="Keep tenants apart by row-level security.", no_args_is_help=True)
 
 
 @app.command()
@@ -19,8 +32,15 @@ def enable(database: DatabaseOption = None, as_json: JsonOption = False) -> None
 
 
 @app.command()
-def disable(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Undo it. The roles of tenants have no right to anything then."""
+def disable(
+    yes: YesOption = False, database: DatabaseOption = None, as_json: JsonOption = False
+) -> None:
+    """Switch row-level security off. The roles of tenants lose all their rights."""
+    if not yes:
+        found = run(tenancy_status(_url(database)))
+        would = f"switch off row-level security on {found.tables} tables"
+        print_preview(would, {"tables": found.tables}, as_json)
+        return
     _show(run(disable_tenancy(_url(database))), as_json)
 
 

@@ -7,15 +7,33 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from windrow.cli.job_options import (
+    ConflictOption,
+    HeadersOption,
+    LeaseOption,
+    LimitOption,
+    MaxAttemptsOption,
+    MaxCrashesOption,
+    MaxHoldOption,
+    PriorityOption,
+    QueueOption,
+    RetentionOption,
+    TagOption,
+    TenantOption,
+    UniqueOption,
+    duration_option,
+)
+from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     DatabaseOption,
     JsonOption,
+    YesOption,
     age,
     ask,
     given_options,
-    parse_duration,
     parse_json,
     print_json,
+    print_preview,
     print_table,
 )
 from windrow.queue.records import Schedule
@@ -35,37 +53,29 @@ app = typer.Typer(help="Add, list, show, pause, resume and remove schedules.", n
 Name = Annotated[str, typer.Argument(help="What the schedule is called.")]
 
 
-def _duration(help: str) -> Any:
-    return typer.Option(parser=parse_duration, metavar="TIME", help=help)
-
-
 @app.command()
 def add(
     name: Name,
     kind: Annotated[str, typer.Argument(help="What runs its jobs.")],
     payload: Annotated[str | None, typer.Argument(help="As JSON.")] = None,
-    every: Annotated[float | None, _duration("As 90s, 30m, 2h, 7d.")] = None,
+    every: Annotated[float | None, duration_option("As 90s, 30m, 2h, 7d.")] = None,
     cron: Annotated[str | None, typer.Option(help="As '30 2 * * MON-FRI'.")] = None,
     timezone: Annotated[str | None, typer.Option(help="For --cron. Default: UTC.")] = None,
-    jitter: Annotated[float | None, _duration("Up to so much after the slot.")] = None,
+    jitter: Annotated[float | None, duration_option("Up to so much after the slot.")] = None,
     catch_up: Annotated[str | None, typer.Option(help="one, all or skip.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Where its jobs wait.")] = None,
-    priority: Annotated[int | None, typer.Option(help="Higher runs first.")] = None,
-    unique: Annotated[str | None, typer.Option(help="Do not double what waits or runs.")] = None,
-    on_conflict: Annotated[
-        str | None, typer.Option(help="For --unique: return, reject, replace or follow.")
-    ] = None,
-    tenant: Annotated[str | None, typer.Option(help="Who owns its jobs.")] = None,
-    headers: Annotated[str | None, typer.Option(help="As a JSON object.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="May be given several times.")] = None,
-    max_attempts: Annotated[int | None, typer.Option(help="Runs that may fail.")] = None,
-    max_crashes: Annotated[int | None, typer.Option(help="Runs that may crash.")] = None,
-    lease: Annotated[float | None, _duration("How long a claim lasts.")] = None,
-    retention: Annotated[float | None, _duration("How long they are kept.")] = None,
-    limit: Annotated[
-        list[str] | None, typer.Option(help="A key its jobs count under; several times.")
-    ] = None,
-    max_hold: Annotated[float | None, _duration("How long limits may hold them.")] = None,
+    queue: QueueOption = None,
+    priority: PriorityOption = None,
+    unique: UniqueOption = None,
+    on_conflict: ConflictOption = None,
+    tenant: TenantOption = None,
+    headers: HeadersOption = None,
+    tag: TagOption = None,
+    max_attempts: MaxAttemptsOption = None,
+    max_crashes: MaxCrashesOption = None,
+    lease: LeaseOption = None,
+    retention: RetentionOption = None,
+    limit: LimitOption = None,
+    max_hold: MaxHoldOption = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -159,11 +169,20 @@ def resume(name: Name, database: DatabaseOption = None, as_json: JsonOption = Fa
 
 
 @app.command()
-def remove(name: Name, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+def remove(
+    name: Name,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Remove a schedule. The jobs it has enqueued stay."""
+    if not yes:
+        schedule = ask(get_schedule, database, name)
+        print_preview(f"remove {name}, {when(schedule)}", {"name": name}, as_json)
+        return
     ask(remove_schedule, database, name)
     if as_json:
-        print_json({"removed": name})
+        print_json({"is_done": True, "name": name})
     else:
         print(f"removed {name}")
 

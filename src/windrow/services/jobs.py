@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
 from windrow.errors import WaitTimeout
-from windrow.queue.job import Job, JobState
+from windrow.queue.job import FINAL, Job, JobState
 from windrow.queue.queue import Opening, Queue
 from windrow.queue.records import Change, Pruned
 from windrow.redaction import restore
@@ -24,8 +24,7 @@ MOST_COUNTED: Final = 10_000
 PAGE: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(msgspec.Struct, frozen=True):
     """What a change of many jobs would touch. Not all were counted if `has_more`."""
 
     jobs: int
@@ -160,7 +159,19 @@ async def clean_jobs(settings: Settings, /, **wanted: Any) -> dict[str, dict[Job
         return await queue.clean(**wanted)
 
 
+async def count_expired(settings: Settings) -> int:
+    """How many finished jobs are past their time, the most that `prune_jobs` removes: Postgres
+    removes most of them by the hour."""
+    async with open_queue(settings) as queue:
+        now = queue.store.clock.now() or datetime.now(UTC)
+        count, after = 0, None
+        while page := await queue.list(state=list(FINAL), after=after, limit=PAGE):
+            after = page[-1].id
+            count += sum(job.expires_at is not None and job.expires_at <= now for job in page)
+        return count
+
+
 async def prune_jobs(settings: Settings, archive: str | None = None) -> Pruned:
-    """Remove what is past its time, and what is too much for the disk budget."""
+    """Remove what is past its time."""
     async with open_queue(settings) as queue:
         return await queue.prune(archive=archive)

@@ -9,7 +9,7 @@ from windrow.errors import ConfigError
 from windrow.queue.copying import CopyStore, Parcel
 from windrow.queue.opening import open_store
 from windrow.redaction import redact_url
-from windrow.services.copying import address_of
+from windrow.services.copying import address_of, require_transfers
 
 NOT_ASKED = (
     "the target was not asked what it has received: should it come back, jobs that are in both "
@@ -41,6 +41,7 @@ async def take_back_jobs(source_url: str, target_url: str | None = None) -> Take
     whoever is still copying. Without one (it is lost) nobody can tell: no copy may be running."""
     source = cast(CopyStore, await open_store(source_url))
     try:
+        await require_transfers(source)
         await source.check_schema()
         report = TakeBackReport(redact_url(source_url), None)
         if target_url is None:
@@ -50,11 +51,23 @@ async def take_back_jobs(source_url: str, target_url: str | None = None) -> Take
         report.target = redact_url(target_url)
         target = cast(CopyStore, await open_store(target_url))
         try:
+            await require_transfers(target)
             await target.check_schema()
             await take_back(source, target, report)
         finally:
             await target.close()
         return report
+    finally:
+        await source.close()
+
+
+async def count_leaving(source_url: str) -> int:
+    """How many jobs are on their way to other databases."""
+    source = cast(CopyStore, await open_store(source_url))
+    try:
+        await source.check_schema()
+        parcels = [await source.read_parcel(number) for number in await source.list_parcels()]
+        return sum(len(parcel.jobs) for parcel in parcels if parcel is not None)
     finally:
         await source.close()
 
