@@ -473,6 +473,18 @@ def way_in(tested_store: str, request: pytest.FixtureRequest) -> Callable[[str],
 
 
 @pytest.fixture
+def empty_url(
+    store_name: str, way_in: Callable[[str], str], request: pytest.FixtureRequest, tmp_path: Path
+) -> str:
+    """A database with nothing in it."""
+    if store_name == "postgres":
+        return way_in(request.getfixturevalue("make_database")())
+    if store_name == "bullmq":
+        pytest.skip("BullMQ has no tables to be made")
+    return f"sqlite:///{tmp_path / 'empty.db'}"
+
+
+@pytest.fixture
 def make_store_url(
     tested_store: str,
     store_name: str,

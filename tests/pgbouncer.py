@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.postgres_server import (
     STOP_SECONDS,
     database_name,
     free_port,
+    make_reachable_folder,
     stop_with_parent,
     unprivileged_account,
 )
@@ -80,8 +80,7 @@ class Bouncer:
 
     def start(self) -> None:
         try:
-            self.folder = Path(tempfile.mkdtemp(prefix="windrow-pgbouncer-"))
-            self._give_away(self.folder)
+            self.folder = make_reachable_folder("windrow-pgbouncer-", self._account)
             self._launch()
         except BaseException:
             self.stop()

@@ -20,11 +20,12 @@ import secrets
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +40,7 @@ OLDEST_VERSION = 15
 SYSTEM_FOLDER = Path("/usr/lib/postgresql")
 MEMORY_FOLDER = Path("/dev/shm")
 MEMORY_BYTES = 3 * 1024**3
+PUBLIC_FOLDERS = (Path("/tmp"), Path("/var/tmp"))
 UNPRIVILEGED_ACCOUNTS = ("postgres", "nobody")
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
@@ -203,11 +205,8 @@ class PostgresServer:
         )
 
     def _make_folder(self) -> Path:
-        folder = Path(
-            tempfile.mkdtemp(prefix="windrow-postgres-", dir=self._parent or memory_folder())
-        )
-        self.give_away(folder)
-        return folder
+        parents = [self._parent or memory_folder()]
+        return make_reachable_folder("windrow-postgres-", self._account, parents)
 
     def _reachable(self, binaries: PostgresBinaries) -> Path:
         """The folder of programs, copied beside the data if the account cannot run them in place.
@@ -393,6 +392,30 @@ def unprivileged_account() -> pwd.struct_passwd | None:
         f"Postgres refuses to run as root, and this system has none of the accounts "
         f"{', '.join(UNPRIVILEGED_ACCOUNTS)}: run the tests as another user."
     )
+
+
+def make_reachable_folder(
+    prefix: str, account: pwd.struct_passwd | None, parents: Sequence[Path | None] = ()
+) -> Path:
+    """A temporary folder that belongs to the account of a server, in the first of these parents, of
+    TMPDIR, /tmp and /var/tmp that the account can reach: TMPDIR may be closed to all but us."""
+    candidates = [*filter(None, parents), Path(tempfile.gettempdir()), *PUBLIC_FOLDERS]
+    for parent in candidates:
+        if account is None or is_open_to_all(parent):
+            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            if account is not None:
+                os.chown(folder, account.pw_uid, account.pw_gid)
+            return folder
+    raise RuntimeError(
+        f"The account {account and account.pw_name!r} can reach none of the folders "
+        f"{', '.join(map(str, candidates))}: set TMPDIR to one that it can."
+    )
+
+
+def is_open_to_all(folder: Path) -> bool:
+    """Whether every account may pass through the folder and all that it is in."""
+    path = folder.resolve()
+    return path.is_dir() and all(one.stat().st_mode & stat.S_IXOTH for one in (path, *path.parents))
 
 
 def memory_folder() -> Path | None:

@@ -15,13 +15,18 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.postgres_server import STOP_SECONDS, free_port, stop_with_parent, unprivileged_account
+from tests.postgres_server import (
+    STOP_SECONDS,
+    free_port,
+    make_reachable_folder,
+    stop_with_parent,
+    unprivileged_account,
+)
 
 MISSING = (
     "rabbitmq-server is not installed, so no notifier was tested with a broker "
@@ -57,9 +62,7 @@ class Broker:
         if self._processes:
             return
         if self.folder is None:
-            self.folder = Path(tempfile.mkdtemp(prefix="windrow-rabbitmq-"))
-            if self._account:
-                os.chown(self.folder, self._account.pw_uid, self._account.pw_gid)
+            self.folder = make_reachable_folder("windrow-rabbitmq-", self._account)
         try:
             environment = self._environment(self.folder)
             epmd = ["epmd", "-address", "127.0.0.1", "-port", environment["ERL_EPMD_PORT"]]

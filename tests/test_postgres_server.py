@@ -15,6 +15,7 @@ import pytest
 
 from tests import postgres_server
 from tests.conftest import MakeDatabase
+from tests.pgbouncer import MISSING, Bouncer, find_pgbouncer
 from tests.postgres_server import (
     GivenServer,
     PostgresBinaries,
@@ -123,6 +124,26 @@ def test_binaries_in_a_closed_folder_are_copied_before_use(
     server.stop()
 
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as another account")
+def test_servers_start_although_tmpdir_is_closed_to_their_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    monkeypatch.setattr(tempfile, "tempdir", str(closed))
+    server = PostgresServer(parent=closed)
+    server.start()
+    server.stop()
+    program = find_pgbouncer()
+    if program is None:
+        pytest.skip(MISSING)
+    bouncer = Bouncer(postgres_url, program)
+    bouncer.start()
+    bouncer.stop()
+
+    assert list(closed.iterdir()) == []
 
 
 def test_failed_start_leaves_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:

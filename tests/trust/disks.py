@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.postgres_server import make_reachable_folder, unprivileged_account
 
 PIECE = 64 * 1024
 MISSING = "a file system to fill up cannot be mounted here: not root, so its tests are not there"
@@ -36,7 +37,7 @@ class Disk:
 
 @contextmanager
 def small_disk(megabytes: int) -> Iterator[Disk]:
-    path = Path(tempfile.mkdtemp(prefix="windrow-disk-"))
+    path = make_reachable_folder("windrow-disk-", unprivileged_account())
     path.chmod(0o755)
     options = ["-t", "tmpfs", "-o", f"size={megabytes}m,mode=0755", "tmpfs", str(path)]
     if os.geteuid() != 0 or subprocess.run(["mount", *options], check=False).returncode != 0:

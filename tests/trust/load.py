@@ -60,11 +60,15 @@ class Record:
         return jobs - len(set(numbers)), len(numbers) - len(set(numbers))
 
 
-async def produce(url: str, *, jobs: int, ahead: int, record: str, **time_of: float) -> None:
-    """Enqueue so many jobs, and keep no more than `ahead` of them waiting."""
+async def produce(
+    url: str, *, jobs: int, ahead: int, per_second: int, record: str, **time_of: float
+) -> None:
+    """Enqueue so many jobs, no more than `per_second`, and keep no more than `ahead` waiting."""
     done = Record(record)
+    began = time.monotonic()
     async with Queue.open(url, clock=_clock(time_of)) as queue:
         for first in range(0, jobs, CHUNK):
+            await asyncio.sleep(began + first / per_second - time.monotonic())
             while first - len(done) > ahead:
                 await asyncio.sleep(0.01)
             await queue.enqueue_many(

@@ -79,7 +79,7 @@ class Timings:
         self._since = now
 
     def plain(self) -> dict[str, float]:
-        return {step: round(seconds, 4) for step, seconds in self.seconds.items()}
+        return {step: round(seconds, 6) for step, seconds in self.seconds.items()}
 
 
 @dataclass(slots=True)
