@@ -30,6 +30,8 @@ from windrow import Queue
 from windrow.api.app import create_app
 from windrow.cli.lazy import load
 from windrow.cli.main import COMMANDS
+from windrow.extras import list_extras
+from windrow.services import liveness
 from windrow.settings import Settings
 
 ROOT = Path(__file__).parent.parent

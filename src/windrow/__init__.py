@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from windrow.worker.registry import handler
     from windrow.worker.worker import Worker
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Cancel",

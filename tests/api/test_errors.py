@@ -148,7 +148,8 @@ async def test_an_error_of_the_inside_stays_inside(client: httpx.AsyncClient) ->
         (errors.Blocked("http://e.org", "private"), 403, "SCRAPE_FORBIDDEN_TARGET"),
         (errors.ConversionError("application/pdf", "broken"), 500, "SCRAPE_CONVERSION_ERROR"),
         (errors.LeaseLost("x"), 409, "LEASE_LOST"),
-        (errors.ScheduleNotFound("x"), 500, "UNKNOWN_ERROR"),
+        (errors.ScheduleNotFound("x"), 404, "NOT_FOUND"),
+        (errors.HandlerTimeout(5), 500, "UNKNOWN_ERROR"),
     ],
 )
 def test_each_error_has_a_status(error: errors.WindrowError, status: int, code: str) -> None:

@@ -13,6 +13,7 @@ from windrow.cli.lazy import load
 from windrow.cli.main import COMMANDS
 
 MOST_MODULES = 400  # for the help; it was 733 with all commands loaded
+MOST_FOR_A_LISTING = 390
 HEAVY = [
     *("html_to_markdown", "kreuzberg", "mcp", "mcp_types", "playwright", "protego", "selectolax"),
     *("semantic_text_splitter", "tokenizers", "tree_sitter", "wordllama"),
@@ -49,6 +50,46 @@ def test_a_command_loads_its_own_module_and_no_others() -> None:
 
     assert "windrow.cli.queues" in loaded
     assert loaded.isdisjoint({"windrow.cli.jobs", "windrow.cli.serve", "windrow.cli.web"})
+
+
+def test_a_listing_loads_nothing_that_only_others_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WINDROW_DATABASE_URL", "sqlite:///jobs.db")
+    loaded_by("db", "migrate")
+
+    loaded = loaded_by("jobs", "list")
+
+    others = (
+        "rich.console",
+        "rich.text",
+        "tomllib",
+        "cronsim",
+        "numpy",
+        "windrow.services.knowledge",
+    )
+    assert [one for one in others if one in loaded] == []
+    assert "windrow.queue.sqlite.store" in loaded
+    assert len(loaded) <= MOST_FOR_A_LISTING
+
+
+def test_a_verb_is_called_without_a_look_at_the_others_of_its_noun() -> None:
+    everything, named = (load("jobs", COMMANDS["jobs"], word) for word in ("nothing", "list"))
+
+    assert set(named.commands) == {"list"}
+    assert {"add", "list", "show"} < set(everything.commands)
+
+
+def test_expressions_of_secrets_wait_until_they_are_used() -> None:
+    code = (
+        "import re, windrow.redaction\n"
+        "print(max(len(one.pattern) for one in vars(windrow.redaction).values()"
+        " if isinstance(one, re.Pattern)))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert int(printed.stdout) < 200  # 10 ms of CPU are in the longer ones
 
 
 def test_the_help_says_of_each_command_what_it_says_itself() -> None:

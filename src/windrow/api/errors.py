@@ -28,6 +28,7 @@ from windrow.errors import (
     JobNotFound,
     JobRacedOut,
     LeaseLost,
+    MissingExtra,
     NotPermitted,
     PayloadTooLarge,
     QueueFull,
@@ -39,6 +40,7 @@ from windrow.errors import (
     WaitTimeout,
     WindrowError,
 )
+from windrow.extras import explain_import
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,7 @@ STATUSES: Final[tuple[tuple[type[WindrowError], int, str], ...]] = (
     (GroupEnded, 409, "CONFLICT"),
     (DuplicateJob, 409, "CONFLICT"),
     (QueueFull, 429, "QUEUE_FULL"),
+    (MissingExtra, 501, "NOT_INSTALLED"),
     (IndexUnavailable, 503, "INDEX_UNAVAILABLE"),
     (StoreError, 503, "STORE_ERROR"),
 )
@@ -129,6 +132,7 @@ def add_error_handlers(app: FastAPI) -> None:
     handlers: dict[type[Exception], Callable[[Request, Any], Awaitable[Response]]] = {
         ApiError: _answer_api_error,
         WindrowError: _answer_windrow_error,
+        ModuleNotFoundError: _answer_missing_module,
         RequestValidationError: _answer_invalid_request,
         HTTPException: _answer_routing_error,
         RoutingError: _answer_routing_error,
@@ -144,6 +148,14 @@ async def _answer_api_error(request: Request, error: ApiError) -> Response:
 
 async def _answer_windrow_error(request: Request, error: WindrowError) -> Response:
     return await _answer_api_error(request, to_api_error(error))
+
+
+async def _answer_missing_module(request: Request, error: ModuleNotFoundError) -> Response:
+    """The extra that the request needs, if it is one."""
+    missing = explain_import(error, why="this request")
+    if missing is None:
+        raise error
+    return await _answer_windrow_error(request, missing)
 
 
 async def _answer_invalid_request(request: Request, error: RequestValidationError) -> Response:

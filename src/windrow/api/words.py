@@ -62,6 +62,7 @@ CODES: Final[dict[str, tuple[int | None, str]]] = {
         403,
         "the key's role does not allow this, or no key is set and this is not local",
     ),
+    "NOT_INSTALLED": (501, "the server lacks the extra that is named; its operator can install it"),
     "INDEX_UNAVAILABLE": (503, "the index does not answer; ask again later"),
     "INSUFFICIENT_CREDITS": (402, "the tenant's quota is used up, or this takes more than is left"),
     "LEASE_LOST": (409, "somebody else has the job now; nothing was changed"),

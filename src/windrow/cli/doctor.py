@@ -19,6 +19,7 @@ from windrow.cli.output import (
     plain,
     print_json,
 )
+from windrow.extras import find_missing, list_extras
 from windrow.services.examining import PATIENCE_SECONDS
 from windrow.services.explaining import explain_job
 from windrow.services.health import Finding, diagnose
@@ -50,6 +51,8 @@ def doctor(
         print_json(found)
     else:
         print_findings(found)
+        if job is None:
+            print_extras()
     if any(finding.level != "note" for finding in found):
         raise typer.Exit(FAILED)
 
@@ -66,6 +69,16 @@ def print_findings(found: Sequence[Finding]) -> None:
             if not text:
                 continue
             print(textwrap.fill(plain(text), console.width, **_indents(f"  {name}: ")))
+
+
+def print_extras() -> None:
+    """Which extras are installed, and which are not."""
+    by_state: dict[bool, list[str]] = {True: [], False: []}
+    for name in list_extras():
+        by_state[not find_missing(name)].append(name)
+    for label, names in (("extras", by_state[True]), ("not installed", by_state[False])):
+        text = ", ".join(names) or "none"
+        print(textwrap.fill(text, make_console().width, **_indents(f"{label}: ")))
 
 
 def _indents(first: str) -> dict[str, Any]:

@@ -129,7 +129,15 @@ def main() -> None:
     try:
         app(words, prog_name="windrow")
     except Exception as error:
-        from windrow.cli import output
+        sys.exit(_explain(error, words))
+
+
+def _explain(error: Exception, words: Sequence[str]) -> str | int:
+    """What to print on stderr, or the exit code of an error that is printed already."""
+    from windrow.cli import output
+
+    if isinstance(error, ModuleNotFoundError):
+        from windrow.extras import explain_import
 
         if output.shows_traces():
             from windrow.redaction import redact_text

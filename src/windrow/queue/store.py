@@ -46,7 +46,6 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from windrow.clock import Clock
-from windrow.errors import ConfigError, MissingExtra
 from windrow.queue.bells import Bell
 from windrow.queue.calls import CallStore
 from windrow.queue.dialects.loading import DialectInfo

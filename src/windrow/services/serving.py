@@ -18,6 +18,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, null
 from typing import TYPE_CHECKING, Any, Final
 
 from windrow.errors import ConfigError
+from windrow.extras import find_missing
+from windrow.logging import event
 from windrow.queue.queue import Queue
 from windrow.services.attending import helping
 from windrow.services.handler_modules import OWN_EXTRAS, installed_handlers
@@ -158,7 +160,16 @@ def _stop_server(server: uvicorn.Server) -> None:
 async def _working(
     settings: Settings, queue: Queue, workers: int | None, concurrency: int
 ) -> AsyncIterator[Callable[[], None]]:
-    """Workers, as long as this lasts; what stops them."""
+    """Workers, as long as this lasts; what stops them. `died` is called if the one in this process
+    ends with an error, which is raised at the end."""
+    extras = sorted({*OWN_EXTRAS.values()})
+    if workers and all(find_missing(extra) for extra in extras):
+        logger.warning(
+            "no worker runs here, there are no handlers: pip install 'windrow[%s]'",
+            ",".join(extras),
+            extra=event("worker.handlers_missing", handlers=list(OWN_EXTRAS), extras=extras),
+        )
+        workers = 0
     if workers is None:
         async with helping(settings, queue, OWN_HANDLERS, concurrency) as helper:
             yield helper.stop

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windrow.errors import ConfigError
-from windrow.queue.postgres.connection import Database
-from windrow.queue.postgres.securing import RlsStatus, disable_rls, enable_rls, rls_status
-from windrow.queue.store import open_store
+from windrow.queue.opening import open_store
+
+if TYPE_CHECKING:
+    from windrow.queue.postgres.securing import RlsStatus
 
 
 async def enable_tenancy(url: str) -> RlsStatus:
     """Switch row-level security on, or bring it up to date. Safe to do again."""
+    from windrow.queue.postgres.securing import enable_rls, rls_status
+
     async with _connection(url) as connection:
         await enable_rls(connection)
         return await rls_status(connection)
@@ -21,6 +24,8 @@ async def enable_tenancy(url: str) -> RlsStatus:
 
 async def disable_tenancy(url: str) -> RlsStatus:
     """Switch it off; which role belongs to which tenant is kept."""
+    from windrow.queue.postgres.securing import disable_rls, rls_status
+
     async with _connection(url) as connection:
         await disable_rls(connection)
         return await rls_status(connection)
@@ -28,6 +33,8 @@ async def disable_tenancy(url: str) -> RlsStatus:
 
 async def tenancy_status(url: str) -> RlsStatus:
     """Whether it is on, for whom, and what it leaves open."""
+    from windrow.queue.postgres.securing import rls_status
+
     async with _connection(url) as connection:
         return await rls_status(connection)
 
@@ -41,6 +48,8 @@ async def _connection(url: str) -> AsyncIterator[Any]:
         await store.check_schema()
     finally:
         await store.close()
+    from windrow.queue.postgres.connection import Database
+
     database = await Database.open(url)
     try:
         async with database.connection() as connection:

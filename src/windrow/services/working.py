@@ -223,6 +223,8 @@ async def open_web_handlers(settings: Settings, queue: Queue) -> AsyncIterator[l
                 chromium=settings.chromium,
                 model=model,
                 host_concurrency=settings.host_concurrency,
+                index_pages=settings.index_pages and not find_missing("knowledge"),
+                with_nuq_rows=True,
             )
         )
         yield [*handlers, *make_handlers(queue, fetcher, settings.webhook_secret)]

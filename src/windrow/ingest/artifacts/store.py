@@ -33,20 +33,6 @@ class Artifacts(Protocol):
     async def close(self) -> None: ...
 
 
-def open_artifacts(settings: Settings) -> Artifacts:
-    """The bucket of the settings, else a folder. Raises MissingExtra and ConfigError."""
-    url = settings.artifacts_url
-    if not url:
-        from windrow.ingest.artifacts.folder import FolderArtifacts
-
-        return FolderArtifacts(data_folder(settings) / FOLDER)
-    if not url.startswith(S3):
-        raise ConfigError("artifacts_url must begin with s3://, or be empty for a folder")
-    from windrow.ingest.artifacts.bucket import BucketArtifacts
-
-    return BucketArtifacts.from_settings(settings)
-
-
 def check_key(key: str) -> str:
     """A key is a path of plain names: it cannot lead out of where it belongs."""
     if not all(_PART.fullmatch(part) for part in key.split("/")) or len(key) > 500:

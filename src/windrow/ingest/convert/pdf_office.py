@@ -11,13 +11,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-import kreuzberg
-
-from windrow.errors import ConversionError
+from windrow.errors import ConversionError, MissingExtra
 from windrow.ingest.convert.archives import MAGIC, check_archive
 from windrow.ingest.convert.text import find_addresses
 from windrow.ingest.document import Document, Page, Resource, new_metadata
 from windrow.ingest.options import Parser, ScrapeOptions
+
+try:
+    import kreuzberg
+except ModuleNotFoundError as error:
+    raise MissingExtra("knowledge", "PDF and office files") from error
 
 DEFAULT_SECONDS = 60
 PAGE_MARKER = "\n\n---\n\n<!-- page {} -->\n\n"
