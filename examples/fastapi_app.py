@@ -13,33 +13,37 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from windrow import Job, handler
-from windrow.errors import JobNotFound, WaitTimeout
-from windrow.integrations.fastapi import CurrentQueue, windrow_lifespan
+from windrow.errors import WaitTimeout
+from windrow.integrations.fastapi import CurrentQueue, add_error_handlers, windrow_lifespan
+
+
+@dataclass
+class Text:
+    text: str
 
 
 @handler("reverse")
-async def reverse(job: Job, payload: dict[str, Any]) -> str:
-    return str(payload["text"])[::-1]
+async def reverse(job: Job, payload: Text) -> str:
+    return payload.text[::-1]
 
 
 def make_app(url: str) -> FastAPI:
     app = FastAPI(lifespan=windrow_lifespan(url, handlers=[reverse], worker={"concurrency": 4}))
+    add_error_handlers(app)  # JobNotFound is answered with 404
 
     @app.post("/texts", status_code=202)
     async def take(text: str, queue: CurrentQueue) -> dict[str, str]:
-        job = await queue.enqueue("reverse", {"text": text})
+        job = await reverse.enqueue(queue, Text(text))
         return {"job": job.id}
 
     @app.get("/texts/{job_id}")
     async def show(job_id: str, queue: CurrentQueue) -> dict[str, Any]:
         try:
             job = await queue.wait(job_id, timeout=10)
-        except JobNotFound as error:
-            raise HTTPException(404, str(error)) from error
         except WaitTimeout:
             return {"state": "not yet"}
         return {"state": job.state, "result": job.result}

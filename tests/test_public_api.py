@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import inspect
+import json
 import pickle
 import re
 import subprocess
 import sys
+import typing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 import windrow
-from windrow import errors
-from windrow.queue.job import NewJob
+from windrow import errors, handler
+from windrow.queue.events import EventType
+from windrow.queue.job import EnqueueOptions, Job, JobOptions, JobState, NewJob
 from windrow.queue.queue import Queue
+from windrow.queue.scheduling import ScheduleOptions
+from windrow.worker.registry import HandlerOptions
+
+DOCS = Path(__file__).parents[1] / "docs"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_at_most_twelve_names_are_public() -> None:
@@ -31,10 +44,49 @@ def test_enqueue_takes_what_a_new_job_takes() -> None:
 def test_schedule_takes_what_makes_sense_of_a_new_job() -> None:
     of_method = inspect.signature(Queue.schedule).parameters
     of_job = inspect.signature(NewJob).parameters
-    own = {"self", "name", "every", "cron", "timezone", "jitter", "catch_up"}
+    # Without a name, the handler comes first: then there is no kind beside it.
+    own = {"self", "name", "kind", "every", "cron", "timezone", "jitter", "catch_up"}
     assert set(of_method) - own <= set(of_job) - {"id", "run_at", "delay", "group"}
     for name in set(of_method) - own:
         assert of_method[name].default == of_job[name].default, name
+
+
+@pytest.mark.parametrize(
+    ("options", "takes", "besides"),
+    [
+        (JobOptions, NewJob, {"kind", "payload"}),
+        (EnqueueOptions, Queue.enqueue, {"self", "kind", "payload"}),
+        (ScheduleOptions, Queue.schedule, {"self", "name", "kind", "payload"}),
+        (HandlerOptions, handler, {"kind", "batch"}),
+    ],
+)
+def test_typed_options_are_the_arguments_of_what_takes_them(
+    options: Any, takes: Any, besides: set[str]
+) -> None:
+    arguments = dict(inspect.signature(takes, eval_str=True).parameters)
+    assert arguments.keys() - besides == typing.get_type_hints(options).keys()
+    for name, hint in typing.get_type_hints(options).items():
+        assert arguments[name].annotation == hint, name
+
+
+def test_errors_that_people_meet_are_a_short_list_that_the_guides_name() -> None:
+    assert sorted(errors.__all__) == errors.__all__
+    assert len(errors.__all__) < 20
+    assert all(issubclass(getattr(errors, name), errors.WindrowError) for name in errors.__all__)
+    pages = [*DOCS.glob("*.md"), *DOCS.glob("guides/*.md")]
+    guides = "\n".join(page.read_text("utf-8") for page in pages)
+    assert [name for name in errors.__all__ if f"`{name}`" not in guides] == []
+
+
+def test_states_print_as_plain_strings() -> None:
+    job = Job("1", 1, "q", "mail", JobState.READY, 5, 0, 0, 0, 5, 5, NOW, NOW)
+    counts = dict.fromkeys(JobState, 0)
+
+    assert f"{JobState.READY} {JobState.READY!r} %s" % JobState.READY == "ready 'ready' ready"
+    assert "state='ready'" in repr(job)
+    assert str(counts) == str({state.value: 0 for state in JobState})
+    assert json.loads(json.dumps(counts)) == {state.value: 0 for state in JobState}
+    assert repr(EventType.JOB_FINISHED) == "'job.finished'"
 
 
 def test_the_face_has_the_promised_methods() -> None:

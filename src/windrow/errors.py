@@ -41,6 +41,7 @@
        │  ├─ InvalidOutcome               what a handler returned, or how a run was to end
        │  ├─ PayloadTooLarge
        │  ├─ ResultTooLarge
+       │  ├─ PayloadMismatch(kind, wanted)   the handler takes another type
        │  └─ InvalidSchedule
        ├─ QueueFull(queue, depth, max_depth) *
        ├─ JobNotFound(ids)
@@ -51,7 +52,7 @@
        ├─ LeaseLost(job_ids)
        ├─ RunEnded(job_ids)               the run has ended already, in another way
        ├─ NotPermitted                    it belongs to another tenant, or to all of them
-       ├─ PayloadMismatch(kind, wanted)   the handler takes another type
+       ├─ ResultMismatch(kind, wanted)    the handler returns another type now
        ├─ HandlerTimeout(seconds) *       the handler ran longer than it may
        ├─ ProcessDied(exit_code) *        the process of a handler ended without an answer
        ├─ GroupNotFound(group_id)
@@ -68,7 +69,11 @@
           ├─ NotAllowed                   the database refuses it to this role or tenant
           ├─ Unsupported(capability)      this kind of store cannot do it; another can
           ├─ SchemaOutdated
-          └─ SchemaTooNew
+          ├─ SchemaTooNew
+          └─ SchemaTooOld
+
+`__all__` lists the errors that handlers and callers of the queue meet; the others belong to
+ingestion, search, migration and internals.
 
 The docstring of a class is its default message; attributes carry the data. Errors marked * are
 ``transient``: the same call may succeed later.
@@ -80,6 +85,28 @@ import inspect
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+
+__all__ = [
+    "ConfigError",
+    "DuplicateJob",
+    "GroupEnded",
+    "GroupNotFound",
+    "IllegalTransition",
+    "InvalidJob",
+    "JobNotFound",
+    "LeaseLost",
+    "NotPermitted",
+    "PayloadMismatch",
+    "PayloadTooLarge",
+    "QueueFull",
+    "RateLimited",
+    "ResultMismatch",
+    "ResultTooLarge",
+    "ScheduleNotFound",
+    "StoreUnavailable",
+    "WaitTimeout",
+    "WindrowError",
+]
 
 
 class WindrowError(Exception):
@@ -525,6 +552,17 @@ class InvalidSchedule(InvalidJob):
     hint = "nothing was written: change what the message names, and ask again"
 
 
+class PayloadMismatch(InvalidJob):
+    """The payload does not fit what the handler takes."""
+
+    hint = "change the payload (`windrow jobs edit ID`) or what the handler takes"
+
+    def __init__(self, kind: str, wanted: str, why: str) -> None:
+        self.kind = kind
+        self.wanted = wanted
+        super().__init__(f"the payload of this {kind!r} job is not a valid {wanted}: {why}")
+
+
 class QuotaExceeded(WindrowError):
     """A tenant has used what it may use in this period, or would with this."""
 
@@ -646,15 +684,15 @@ class NotPermitted(QueueError):
     hint = "ask with a key of that tenant, or of all tenants"
 
 
-class PayloadMismatch(QueueError):
-    """The payload does not fit what the handler takes."""
+class ResultMismatch(QueueError):
+    """The stored result is not of the type that the handler returns."""
 
-    hint = "change the payload (`windrow jobs edit ID`) or what the handler takes"
+    hint = "read `job.result_json`, or change what the handler returns"
 
     def __init__(self, kind: str, wanted: str, why: str) -> None:
         self.kind = kind
         self.wanted = wanted
-        super().__init__(f"the payload of this {kind!r} job is not a valid {wanted}: {why}")
+        super().__init__(f"the result of this {kind!r} job is not a valid {wanted}: {why}")
 
 
 class HandlerTimeout(QueueError):

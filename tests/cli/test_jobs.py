@@ -12,7 +12,8 @@ import pytest
 from tests.builders import UNKNOWN_ID
 from tests.cli.conftest import Read, Windrow
 from windrow import NewJob, Queue
-from windrow.queue.job import Job, JobState
+from windrow.cli.jobs import add, tries
+from windrow.queue.job import Job, JobOptions, JobState
 
 
 @pytest.fixture

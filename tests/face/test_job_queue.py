@@ -248,6 +248,7 @@ def test_it_blocks_in_the_blocking_face(store_url: str) -> None:
     with Queue.sync(store_url) as queue, closing(queue.job_queue(seconds=5)) as jobs:
         job_id = jobs.enqueue(NewJob("work"))
         job = jobs.claim("w")
+        assert job is not None
         assert (job.id, job.step("a", lambda: 1)) == (job_id, 1)
         jobs.complete(job.id, 2)
         assert queue.get(job_id).result == 2

@@ -294,5 +294,7 @@ def test_steps_and_progress_block_in_the_blocking_face(store_url: str) -> None:
             job.report_progress(50 * run)
             lease.snooze(job, 0)
         assert ran_in == [here]
-        assert queue.get(job.id).progress.percent == 50
+        progress = queue.get(job.id).progress
+        assert progress is not None
+        assert progress.percent == 50
         assert [step.result for step in queue.steps(job.id)] == [2, 3]

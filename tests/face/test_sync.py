@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import re
 import sqlite3
 import threading
+import typing
 from typing import Any
 
 import psycopg
@@ -16,6 +18,8 @@ from tests.pgbouncer import without_options
 from windrow import NewJob, Queue
 from windrow.errors import DuplicateJob, JobNotFound, StoreError
 from windrow.queue.job import JobState
+from windrow.queue.queue import OpenOptions
+from windrow.queue.sync_queue import SyncQueue
 
 
 def test_it_does_what_the_async_queue_does(store_url: str) -> None:
@@ -38,9 +42,38 @@ def test_it_does_what_the_async_queue_does(store_url: str) -> None:
 
 def test_every_method_of_the_queue_is_there_and_blocks(store_url: str) -> None:
     with Queue.sync(store_url) as queue:
-        for name, method in inspect.getmembers(Queue, inspect.iscoroutinefunction):
-            if not name.startswith("_"):
-                assert not inspect.iscoroutinefunction(getattr(queue, name)), method
+        queue.enqueue("work")
+        for blocking in (queue, queue.claim(), queue.job_queue()):
+            for name, method in inspect.getmembers(type(blocking._target), inspect.isfunction):
+                if name.startswith("_"):
+                    continue
+                found = getattr(blocking, name)
+                assert not inspect.iscoroutinefunction(found), method
+                assert inspect.signature(found).parameters == (
+                    inspect.signature(getattr(blocking._target, name)).parameters
+                )
+
+
+@pytest.mark.parametrize("name", ["enqueue", "schedule", "wait"])
+def test_overloads_of_the_blocking_queue_are_those_of_the_async_one(name: str) -> None:
+    of_async = [spelled(one) for one in typing.get_overloads(getattr(Queue, name))]
+    of_sync = [spelled(one) for one in typing.get_overloads(vars(SyncQueue)[name])]
+    assert of_async
+    assert of_sync == of_async
+
+
+def spelled(overload: Any) -> str:
+    """A signature with its type variables numbered in their order."""
+    text = str(inspect.signature(overload))
+    variables = dict.fromkeys(re.findall(r"\b[A-Z]\b", text))
+    for number, variable in enumerate(variables):
+        text = re.sub(rf"\b{variable}\b", f"T{number}", text)
+    return text
+
+
+def test_options_of_the_blocking_queue_are_those_of_the_async_one() -> None:
+    options = set(inspect.signature(Queue.open).parameters) - {"url"}
+    assert set(OpenOptions.__annotations__) == options
 
 
 def test_job_tx_blocks_too(store_url: str, store_name: str) -> None:

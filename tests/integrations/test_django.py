@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def manage(url: str, *arguments: str) -> str:
 
 def test_the_tests_of_a_project_pass_on_a_database_of_their_own(store_url: str) -> None:
     said = manage(store_url, "test", "shop", "--noinput")
-    assert "Ran 4 tests" in said
+    assert "Ran 5 tests" in said
     assert "Exception ignored" not in said
     with Queue.sync(store_url) as queue:
         assert sum(queue.counts().values()) == 0
@@ -78,6 +79,16 @@ def test_the_worker_runs_what_a_view_enqueued_and_stops_when_told(store_url: str
     assert (job.state, job.result) == ("completed", "Ada owes 12.00")
     assert worker.returncode == 0
     assert "takes invoice, thank" in said
+
+
+def test_a_failed_run_is_a_line_even_if_nothing_is_configured(store_url: str) -> None:
+    manage(store_url, "migrate", "--verbosity=0")
+    with Queue.sync(store_url) as queue:
+        job = queue.enqueue("invoice", {"no order": 1}, max_attempts=1)
+    said = manage(store_url, "windrow_worker", "--until-idle")
+    assert f" ERROR job {job.id} invoice failed, attempt 1 of 1: PayloadMismatch: " in said
+    assert re.search(r" INFO worker \S+ started: database ", said)
+    assert " INFO handlers: invoice (shop.jobs.invoice), thank (shop.jobs.thank)" in said
 
 
 def test_the_queue_is_where_django_is() -> None:

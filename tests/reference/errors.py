@@ -49,7 +49,8 @@ def render() -> str:
     columns = ["error", "what happened", "transient", "status, code", "exit", "what to do"]
     meant = [[code(one), str(status), needed(words, one)] for one, status, words in codes()]
     listed = table(["code", "status", "what happened"], meant)
-    return page("Errors", HEAD, table(columns, rows), CODES, listed, EXITS)
+    met = f"Handlers and callers of the queue meet these: {', '.join(map(code, errors.__all__))}."
+    return page("Errors", HEAD, met, table(columns, rows), CODES, listed, EXITS)
 
 
 def walk(error: type[WindrowError], depth: int) -> Iterator[tuple[type[WindrowError], int]]:

@@ -10,6 +10,7 @@ import windrow
 from tests.reference.markdown import needed, page, prose
 from windrow import testing
 from windrow.queue.queue import Queue
+from windrow.worker.registry import Handler
 
 HEAD = """\
 `from windrow import …`: these names are kept as they are; what is not here may change.
@@ -17,7 +18,12 @@ HEAD = """\
 every method of `Queue`, not awaited. [Concepts](../concepts.md) explains the words; the errors have
 [a page of their own](errors.md)."""
 # Of a claimed job, for the worker.
-OWN = {"bind_to", "has_begun_tx", "leased_run"}
+OWN = {"bind_to", "decode_result_as", "has_begun_tx", "leased_run", "result_type"}
+HANDLER = """\
+## Handler
+
+What `@handler` makes of a function (`windrow.worker.registry.Handler`). `Handler[P, R]` takes
+payloads of type P, and R is what the function returns: a value or an outcome."""
 TESTING = """\
 ## windrow.testing
 
@@ -26,6 +32,7 @@ For [the tests of your own code](../guides/testing.md)."""
 
 def render() -> str:
     parts = [described(windrow, name) for name in windrow.__all__]
+    parts += [HANDLER, *members(Handler, "##")]
     return page(
         "Python", HEAD, *parts, TESTING, *[described(testing, name) for name in testing.__all__]
     )

@@ -5,8 +5,16 @@ from __future__ import annotations
 from django.db import transaction
 from django.test import TestCase, TransactionTestCase
 
+from shop.jobs import ToInvoice, invoice
 from shop.models import Invoice, Order
-from windrow.integrations.django import close_queue, enqueue, get_queue, project_handlers
+from windrow.errors import PayloadMismatch
+from windrow.integrations.django import (
+    close_queue,
+    enqueue,
+    enqueue_on_commit,
+    get_queue,
+    project_handlers,
+)
 from windrow.testing import assert_enqueued, assert_not_enqueued, drain
 
 # The test database cannot be dropped while the queue has it open.
@@ -34,6 +42,14 @@ class PlacingOrders(TransactionTestCase):
         answer = self.client.post("/orders/", {"customer": "Bob", "cents": 0})
         self.assertEqual(answer.status_code, 400)
         self.assertEqual(Order.objects.count(), 0)
+        get_queue().run(assert_not_enqueued)
+
+    def test_a_wrong_payload_is_refused_before_the_commit(self) -> None:
+        with transaction.atomic():
+            with self.assertRaisesMessage(PayloadMismatch, "$.order"):
+                enqueue(invoice, ToInvoice(order="1"))
+            with self.assertRaisesMessage(PayloadMismatch, "$.order"):
+                enqueue_on_commit(invoice, ToInvoice(order="1"))
         get_queue().run(assert_not_enqueued)
 
     def test_a_savepoint_that_is_rolled_back_takes_its_job_along(self) -> None:

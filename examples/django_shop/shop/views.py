@@ -4,6 +4,7 @@ from django.db import transaction
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_POST
 
+from shop.jobs import ToInvoice, invoice, thank
 from shop.models import Order
 from windrow.integrations.django import enqueue, enqueue_on_commit
 
@@ -16,9 +17,9 @@ def place_order(request: HttpRequest) -> JsonResponse:
             order = Order.objects.create(
                 customer=request.POST["customer"], cents=int(request.POST["cents"])
             )
-            job = enqueue("invoice", {"order": order.pk})
+            job = enqueue(invoice, ToInvoice(order=order.pk))
             # For a queue in another database this would be the way:
-            enqueue_on_commit("thank", {"customer": order.customer}, delay=0)
+            enqueue_on_commit(thank, {"customer": order.customer}, delay=0)
             if order.cents <= 0:
                 raise ValueError("nothing was ordered")
     except ValueError as error:

@@ -57,6 +57,7 @@ STATUSES: Final[tuple[tuple[type[WindrowError], int, str], ...]] = (
     (JobNotFound, 404, "NOT_FOUND"),
     (JobRacedOut, 404, "NOT_FOUND"),
     (GroupNotFound, 404, "NOT_FOUND"),
+    (ScheduleNotFound, 404, "NOT_FOUND"),
     (WaitTimeout, 408, "SCRAPE_TIMEOUT"),
     (LeaseLost, 409, "LEASE_LOST"),
     (RunEnded, 409, "CONFLICT"),
@@ -70,6 +71,7 @@ STATUSES: Final[tuple[tuple[type[WindrowError], int, str], ...]] = (
 )
 # Of what could not be had; all others are 500.
 SCRAPE_STATUSES: Final = {
+    "BAD_REQUEST": 400,  # an option that is tried only once there is a page, as a selector
     "SCRAPE_DNS_RESOLUTION_ERROR": 200,  # with success: false, as clients expect it
     "SCRAPE_TIMEOUT": 408,
     "SCRAPE_NO_CACHED_DATA": 404,
@@ -114,17 +116,28 @@ def scrape_error(code: str | None, error: str) -> ApiError:
     return ApiError(SCRAPE_STATUSES.get(named, 500), named, error)
 
 
+def status_of(error: WindrowError) -> tuple[int, str]:
+    """The status and the code of the answer to an error of ours."""
+    fitting = ((status, code) for kind, status, code in STATUSES if isinstance(error, kind))
+    return next(fitting, (500, "UNKNOWN_ERROR"))
+
+
+def public_message(error: WindrowError) -> str:
+    """The message for clients: what is about the database and not about the request is logged."""
+    return INTERNAL if isinstance(error, _PRIVATE) else str(error)
+
+
 def to_api_error(error: WindrowError) -> ApiError:
     """The answer to an error of ours."""
     if isinstance(error, IngestError) and not isinstance(error, InvalidOptions):
         return scrape_error(error.code, str(error))
-    fitting = ((status, code) for kind, status, code in STATUSES if isinstance(error, kind))
-    status, code = next(fitting, (500, "UNKNOWN_ERROR"))
+    status, code = status_of(error)
     if status == 400:
         return bad_request(str(error), code)
     if status >= 500:
         logger.error("a request failed: %s: %s", type(error).__name__, error)
-    said = INTERNAL if isinstance(error, _PRIVATE) else _said(error)
+    # In the words of the contract.
+    said = "Job not found" if isinstance(error, JobNotFound) else public_message(error)
     return ApiError(status, code, said, **_data(error))
 
 
@@ -179,12 +192,6 @@ async def _answer_routing_error(request: Request, error: RoutingError) -> Respon
 async def _answer_unexpected(request: Request, error: Exception) -> Response:
     # Starlette raises it again after this answer, and the server logs it with its stack.
     return answer({"success": False, "code": "UNKNOWN_ERROR", "error": INTERNAL}, 500)
-
-
-def _said(error: WindrowError) -> str:
-    if isinstance(error, JobNotFound):
-        return "Job not found"  # in the words of the contract
-    return str(error)
 
 
 def _data(error: WindrowError) -> dict[str, Any]:

@@ -6,24 +6,32 @@
     async def order(url: str, queue: CurrentQueue) -> dict[str, str]:
         job = await queue.enqueue("thumbnail", {"url": url})
 
+    add_error_handlers(app)  # InvalidJob is answered with 400, JobNotFound with 404
+
 With a lifespan of your own, enter it there: `async with windrow_lifespan(url)(app): yield`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 from fastapi import Depends, FastAPI
-from starlette.requests import HTTPConnection
+from fastapi.responses import JSONResponse
+from starlette.requests import HTTPConnection, Request
 
-from windrow.errors import ConfigError
-from windrow.queue.queue import Queue
+from windrow.api.errors import public_message, status_of
+from windrow.errors import ConfigError, WindrowError
+from windrow.queue.queue import OpenOptions, Queue
 from windrow.worker.registry import Handler
 from windrow.worker.worker import Worker
+
+logger = logging.getLogger(__name__)
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
@@ -33,7 +41,7 @@ def windrow_lifespan(
     *,
     handlers: Iterable[Handler | ModuleType] = (),
     worker: Mapping[str, Any] | None = None,
-    **options: Any,
+    **options: Unpack[OpenOptions],
 ) -> Lifespan:
     """A lifespan with an open queue, for which `options` are those of `Queue.open`. With `handlers`
     a worker runs their jobs in the same process and event loop; `worker` are its options. When the
@@ -64,6 +72,24 @@ def get_queue(connection: HTTPConnection) -> Queue:
 
 
 CurrentQueue = Annotated[Queue, Depends(get_queue)]
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Answer what endpoints let through of `windrow.errors` with the status of the HTTP API and
+    `{"detail": message, "error": name}`; a transient one with `Retry-After`. Messages about the
+    database are logged and not sent."""
+    app.add_exception_handler(WindrowError, _answer)
+
+
+async def _answer(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, WindrowError):
+        raise error
+    name = type(error).__name__
+    status, _ = status_of(error)
+    if status >= 500:
+        logger.error("a request failed: %s: %s", name, error)
+    wait = {"Retry-After": str(math.ceil(error.retry_after or 1))} if error.transient else None
+    return JSONResponse({"detail": public_message(error), "error": name}, status, wait)
 
 
 @asynccontextmanager

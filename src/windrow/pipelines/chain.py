@@ -29,12 +29,12 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import msgspec
 
 from windrow.errors import ConfigError
-from windrow.queue.job import Job, NewJob
+from windrow.queue.job import Job, JobOptions, NewJob
 from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 from windrow.worker.registry import Handler, handler
 
@@ -146,17 +146,17 @@ class Chain:
             place = len(self._stages)
             wrap = _awaiting if inspect.iscoroutinefunction(function) else _blocking
             run = wrap(_Passage(self, place, max_reads), function)
-            made = handler(f"{self.name}.{name}", **options)(run)
+            made: Handler = handler(f"{self.name}.{name}", **options)(run)
             self._stages.append(Stage(name, made, status))
             return made
 
         return make
 
-    def begin(self, payload: Any, **options: Any) -> NewJob:
+    def begin(self, payload: Any, **options: Unpack[JobOptions]) -> NewJob:
         """A new job that begins a chain; the options are those of `NewJob`."""
         return self.job(self._stages[0].name, payload, **options)
 
-    def job(self, stage: str, payload: Any, **options: Any) -> NewJob:
+    def job(self, stage: str, payload: Any, **options: Unpack[JobOptions]) -> NewJob:
         """A new job that begins a chain at some other stage."""
         for one in self._stages:
             if one.name == stage:

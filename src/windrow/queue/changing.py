@@ -101,19 +101,19 @@ class Changing(Looking):
         await make_room(self.store, [changes.get("limits", ())[:1]])
         return await self.get(job_id)
 
-    async def cancel_all(self, *, reason: str = "cancelled", **filters: Any) -> int:
+    async def cancel_all(self, /, *, reason: str = "cancelled", **filters: Any) -> int:
         """Cancel every job that `list(**filters)` finds; how many were."""
         text = clean_text(reason)
         return await self._in_bulk(lambda ids: self.store.cancel_jobs(ids, text), filters)
 
-    async def retry_all(self, *, from_start: bool = False, **filters: Any) -> int:
+    async def retry_all(self, /, *, from_start: bool = False, **filters: Any) -> int:
         """Retry every job that `list(**filters)` finds (failed ones, if no state is named)."""
         filters.setdefault("state", JobState.FAILED)
         return await self._in_bulk(
             lambda ids: self.store.retry_jobs(ids, from_start=from_start), filters
         )
 
-    async def delete_all(self, **filters: Any) -> int:
+    async def delete_all(self, /, **filters: Any) -> int:
         """Delete every job that `list(**filters)` finds; how many were."""
         return await self._in_bulk(self.store.delete_jobs, filters)
 

@@ -38,6 +38,10 @@ class EventType(StrEnum):
     GROUP_PROGRESS = "group.progress"
     GROUP_ENDED = "group.ended"
 
+    def __repr__(self) -> str:
+        """As a plain string, so that printed events are readable."""
+        return repr(self.value)
+
 
 # When it comes, the states it may name, and its details; for docs/reference/events.md.
 MEANINGS: Final[Mapping[EventType, tuple[str, str, str]]] = {
@@ -78,8 +82,7 @@ FIELDS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """Something that happened to a job, or to a group (then `job_id` is None); see FIELDS."""
 
     cursor: str

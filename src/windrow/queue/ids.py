@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from windrow.errors import InvalidJob
+
 # The namespace in which NuQ, and so its dialect, turns owner names into UUIDs.
 OWNER_NAMESPACE: Final = uuid.UUID("0f38e00e-d7ee-4b77-8a7a-a787a3537ca2")
 
@@ -137,6 +139,8 @@ def are_plain_ids(texts: Sequence[str]) -> bool:
 
 def plain_id(text: str) -> str:
     """An id as the stores write it, whichever way it was spelled; any other text as it is."""
+    if not isinstance(text, str):
+        raise InvalidJob(f"an id must be a text such as job.id, not of type {type(text).__name__}")
     return str(uuid.UUID(text)) if is_id(text) else text
 
 

@@ -11,11 +11,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final, Literal, Protocol
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    overload,
+)
 
 import msgspec
 
-from windrow.errors import InvalidJob
+from windrow.errors import InvalidJob, ResultMismatch
+from windrow.queue.codec import decode_as, type_name
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultedTypeVar
+
+    from windrow.queue.outcome import Cancel, Done, Fail, Retry, Snooze
+
+    # What a handler returns: a value, or an outcome. Unknown (Any) for jobs that are read by id.
+    R_co = DefaultedTypeVar("R_co", covariant=True, default=Any)
+else:
+    R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
 
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_PRIORITY: Final = 5
@@ -48,6 +71,10 @@ class JobState(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+    def __repr__(self) -> str:
+        """As a plain string, so that printed counts are readable."""
+        return repr(self.value)
 
 
 UNCLAIMED: Final = frozenset(
@@ -87,8 +114,42 @@ class NewJob(_Named, frozen=True, kw_only=True):
     id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobError:
+class ScheduledJobOptions(TypedDict, total=False):
+    """The options of a job that a schedule enqueues."""
+
+    queue: str | None
+    priority: int
+    unique: str | None
+    on_conflict: OnConflict
+    tenant: str | None
+    headers: Mapping[str, Any] | None
+    tags: Sequence[str]
+    max_attempts: int | None
+    max_crashes: int | None
+    lease: float | timedelta | None
+    retention: float | timedelta | None
+    limits: Sequence[str] | None
+    max_hold: float | timedelta | None
+
+
+class JobOptions(ScheduledJobOptions, total=False):
+    """The options of `NewJob`: everything but the kind and the payload."""
+
+    delay: float | timedelta | None
+    run_at: datetime | None
+    group: str | None
+    group_key: str | None
+    id: str | None
+
+
+class EnqueueOptions(JobOptions, total=False):
+    """The options of `Queue.enqueue`."""
+
+    timeout: float
+    tx: Any
+
+
+class JobError(msgspec.Struct, frozen=True):
     """One line of a job's error history."""
 
     at: datetime | None
@@ -98,8 +159,7 @@ class JobError:
     traceback: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """What is kept of one step of a job's runs."""
 
     name: str
@@ -111,8 +171,7 @@ class Step:
         return msgspec.json.decode(self.result_json)
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """How far a job is; the percentage never goes back."""
 
     percent: int
@@ -129,10 +188,41 @@ class Binding(Protocol):
     def make_run(self, job: Job) -> Any: ...
 
 
+if TYPE_CHECKING:
+    _Unfinished: TypeAlias = Retry | Snooze | Fail | Cancel
+
+    class _Unknown:
+        """Placeholder that no handler returns: only `Job[Any]` is assignable to `Job[_Unknown]`."""
+
+    class _ResultProperty:
+        """`Job.result` for type checkers: the value in what the handler returns."""
+
+        def __init__(self, read: Callable[[Job[Any]], Any]) -> None: ...
+
+        @overload
+        def __get__(self, job: None, owner: type[Any]) -> _ResultProperty: ...
+        @overload
+        def __get__(self, job: Job[_Unknown], owner: type[Any]) -> Any: ...
+        @overload
+        def __get__(self, job: Job[_Unfinished | None], owner: type[Any]) -> None: ...
+        @overload
+        def __get__(self, job: Job[Done[R] | _Unfinished], owner: type[Any]) -> R: ...
+        @overload
+        def __get__(self, job: Job[Done[R] | _Unfinished | None], owner: type[Any]) -> R | None: ...
+        @overload
+        def __get__(self, job: Job[R | Done[R] | _Unfinished], owner: type[Any]) -> R: ...
+        def __get__(self, job: Job[Any] | None, owner: type[Any]) -> Any: ...
+else:
+    _ResultProperty = property
+
+
 # No dataclass: it is made for each of many jobs. One that is claimed leads back to itself only when
 # its transaction or its steps were used, so that most are gone without the garbage collector.
-class Job(msgspec.Struct, eq=False):
-    """A job as the database has it. Payload and result are decoded when first looked at."""
+class Job(msgspec.Struct, Generic[R_co], eq=False):
+    """A job as the database has it. Payload and result are decoded when first looked at.
+
+    `Job[R]`: its handler returns R, a value or an outcome; type checkers derive `result` from it.
+    """
 
     id: str
     seq: int
@@ -176,6 +266,7 @@ class Job(msgspec.Struct, eq=False):
     _leased_run: Any = None
     _payload: Any = msgspec.UNSET
     _result: Any = msgspec.UNSET
+    _result_type: Any = None  # None: plain JSON values
 
     def __repr__(self) -> str:
         shown = [name for name in self.__struct_fields__ if not name.startswith("_")]
@@ -199,7 +290,8 @@ class Job(msgspec.Struct, eq=False):
     @property
     def has_begun_tx(self) -> bool:
         """Whether anything was executed in `tx`."""
-        return self._tx is not None and bool(self._tx.has_begun)
+        # A handler may have put something else there.
+        return bool(getattr(self._tx, "has_begun", False))
 
     @property
     def leased_run(self) -> Any:
@@ -219,13 +311,34 @@ class Job(msgspec.Struct, eq=False):
             self._payload = msgspec.json.decode(self.payload_json)
         return self._payload
 
-    @property
+    @_ResultProperty
     def result(self) -> Any:
-        """What it was completed with; None before."""
+        """What it was completed with; None before. Of a job that was enqueued by its handler, the
+        type that the handler returns; else plain JSON values. Raises ResultMismatch."""
         if self._result is msgspec.UNSET:
             stored = self.result_json
-            self._result = None if stored is None else msgspec.json.decode(stored)
+            self._result = None if stored is None else self._decode_result(stored)
         return self._result
+
+    def _decode_result(self, stored: str | bytes) -> Any:
+        if self._result_type is None:
+            return msgspec.json.decode(stored)
+        try:
+            return decode_as(stored, self._result_type)
+        except ValueError as error:
+            name = type_name(self._result_type)
+            raise ResultMismatch(self.kind, name, str(error)) from error
+
+    @property
+    def result_type(self) -> Any:
+        """Internal: the type that `result` is decoded as; None: plain JSON values."""
+        return self._result_type
+
+    def decode_result_as(self, result_type: Any) -> Job[Any]:
+        """Internal: decode `result` as this type."""
+        self._result = msgspec.UNSET
+        self._result_type = result_type
+        return self
 
     @property
     def is_finished(self) -> bool:

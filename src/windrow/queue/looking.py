@@ -71,9 +71,9 @@ class Looking:
         """What is kept of a job's steps, oldest first."""
         return await self.store.get_steps(plain_id(job_id))
 
-    async def counts(self, queue: str | None = None) -> dict[JobState, int]:
+    async def counts(self, queue: str | None = None) -> dict[str, int]:
         """How many jobs are in each state, in one queue or in all."""
-        totals = dict.fromkeys(JobState, 0)
+        totals: dict[str, int] = dict.fromkeys(JobState, 0)
         for info in await self.store.list_queues():
             if queue is None or info.name == queue:
                 for state, count in info.counts.items():

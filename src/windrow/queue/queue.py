@@ -7,7 +7,7 @@ Nothing here knows which database is underneath.
 from __future__ import annotations
 
 import builtins
-import dataclasses
+import logging
 import os
 import random
 import socket
@@ -15,7 +15,8 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -24,18 +25,21 @@ from windrow.errors import DuplicateJob, QueueFull, StoreUnavailable
 from windrow.queue import checks
 from windrow.queue.changing import Changing
 from windrow.queue.checks import SizeLimits, check_name, to_rows, to_similar_row
+from windrow.queue.crash_log import rescue_jobs
 from windrow.queue.events import Following
 from windrow.queue.grouping import Grouping
 from windrow.queue.ids import new_id
 from windrow.queue.insisting import RETRY_WAITS
 from windrow.queue.job import (
     DEFAULT_PRIORITY,
+    EnqueueOptions,
     Job,
     JobState,
     NewJob,
     OnConflict,
 )
 from windrow.queue.jobqueue import LeasingJobQueue
+from windrow.queue.kinds import HandlerLike, new_job
 from windrow.queue.lease import Lease
 from windrow.queue.limiting import Limiting
 from windrow.queue.limits import make_room
@@ -50,12 +54,21 @@ from windrow.queue.retaining import (
     check_event_retention,
 )
 from windrow.queue.scheduling import Scheduling
-from windrow.queue.store import Store, open_store
-from windrow.queue.sync import SyncQueue, pause
+from windrow.queue.store import Store
+from windrow.queue.sync import pause
+from windrow.queue.typed_kind import TypedKind
 from windrow.queue.waiting import Waiting
+from windrow.redaction import redact_url
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
+
+    from windrow.queue.sync_queue import SyncQueue
+
+logger = logging.getLogger(__name__)
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 # What is entered around an enqueue, with the jobs as they are to be enqueued.
 Around = Callable[[Sequence[NewJob]], AbstractContextManager[Sequence[NewJob]]]
@@ -63,10 +76,27 @@ Around = Callable[[Sequence[NewJob]], AbstractContextManager[Sequence[NewJob]]]
 # How often a claim first looks for due and abandoned jobs, when no worker does it for us.
 TEND_SECONDS: Final = 1.0
 TEND_BATCH: Final = 1000
+TEND_ROUNDS: Final = 10  # of promotions, where very many keys have held jobs
 # How long a caller waits for room in a full queue that makes callers wait, and how often it looks.
 FULL_SECONDS: Final = 30.0
 FULL_WAIT: Final = 0.02
 LONGEST_FULL_WAIT: Final = 1.0
+
+
+class OpenOptions(TypedDict, total=False):
+    """The options of `Queue.open`."""
+
+    migrate: bool | None
+    max_payload: int
+    max_result: int
+    archive_dir: str | os.PathLike[str] | None
+    max_page_bytes: int
+    event_retention: float | timedelta
+    clock: Clock | None
+    direct_url: str | None
+    notifier: str | None
+    tracing: bool | TracerProvider
+    tenant: str | None
 
 
 class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Following):
@@ -79,8 +109,10 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         limits: SizeLimits | None = None,
         upkeep: Upkeep | None = None,
         around: Around = nullcontext,
+        location: str | None = None,
     ) -> None:
         self.store = store
+        self.location = location  # the URL it was opened with, without a password
         self._around = around
         self._limits = limits or SizeLimits()
         self._upkeep = upkeep or Upkeep()
@@ -126,20 +158,24 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
                     not store.capabilities.many_machines if migrate is None else migrate
                 )
                 if should_migrate:
-                    await store.migrate()
+                    _log_migrations(await store.migrate(), describe_url(url))
                 await store.check_schema()
                 if tenant is not None:
                     store = store.as_tenant(check_name(tenant, "tenant"), is_sole=True)
             except BaseException:
                 await store.close()
                 raise
-            return cls(store, limits=limits, upkeep=upkeep, around=around)
+            return cls(
+                store, limits=limits, upkeep=upkeep, around=around, location=describe_url(url)
+            )
 
         return Opening(opened)
 
     @classmethod
-    def sync(cls, url: str, **options: Any) -> SyncQueue:
+    def sync(cls, url: str, **options: Unpack[OpenOptions]) -> SyncQueue:
         """The same queue for code that blocks: `with Queue.sync(url) as queue`."""
+        from windrow.queue.sync_queue import SyncQueue
+
         return SyncQueue.open(cls.open(url, **options).open)
 
     @property
@@ -152,16 +188,34 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         only the jobs of that tenant, and the database sees to it. Cheap: make one for each request,
         and do not close it. On Postgres, after `windrow db rls enable`; claims are for workers."""
         store = self.store.as_tenant(check_name(tenant, "tenant"))
-        return Queue(store, limits=self._limits, upkeep=self._upkeep, around=self._around)
+        return Queue(
+            store,
+            limits=self._limits,
+            upkeep=self._upkeep,
+            around=self._around,
+            location=self.location,
+        )
 
     async def close(self) -> None:
         """Close the connections. What was enqueued stays."""
         await self._resign()
         await self.store.close()
 
+    @overload
+    async def enqueue(
+        self, kind: str, payload: Any = None, **options: Unpack[EnqueueOptions]
+    ) -> Job: ...
+    @overload
+    async def enqueue(
+        self, kind: HandlerLike[None, R], payload: None = None, **options: Unpack[EnqueueOptions]
+    ) -> Job[R]: ...
+    @overload
+    async def enqueue(
+        self, kind: HandlerLike[P, R], payload: P, **options: Unpack[EnqueueOptions]
+    ) -> Job[R]: ...
     async def enqueue(
         self,
-        kind: str,
+        kind: str | HandlerLike[Any, Any],
         payload: Any = None,
         *,
         queue: str | None = None,
@@ -184,9 +238,13 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         id: str | None = None,
         timeout: float = FULL_SECONDS,
         tx: Any = None,
-    ) -> Job:
+    ) -> Job[Any]:
         """Enqueue one job; on return it is stored. With `tx`, the caller's own connection, it is
         stored when the caller commits.
+
+        `kind` is the name of a handler, or the handler itself: then the payload is checked against
+        the type that it takes (PayloadMismatch names the field), and the result of the job has the
+        type that it returns.
 
         When the unique key is taken, the job that holds it is returned (`on_conflict="return"`),
         DuplicateJob is raised (`"reject"`), what waits is overwritten (`"replace"`), or the new job
@@ -199,7 +257,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         one that has it is returned. If that is gone, or the group has all the jobs it takes, the
         job returned was not stored: it is `cancelled`, and `is_left_out`.
         """
-        new = NewJob(
+        new = new_job(
             kind,
             payload,
             queue=queue,
@@ -226,13 +284,20 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
             [inserted] = await self._insert_with_room([row], tx, timeout)
         if inserted.outcome == "rejected":
             raise DuplicateJob(row.unique or row.id, inserted.id)
-        is_seen = tx is None and self.store.capabilities.sees_jobs
-        if inserted.outcome == "existing" and is_seen:
-            return await self.get(inserted.id)
-        if inserted.outcome == "left_out" and is_seen:
-            found = await self.store.get_jobs([inserted.id])
-            if inserted.id in found:
-                return found[inserted.id]
+        job = await self._stored(row, inserted, is_seen=tx is None)
+        if isinstance(kind, TypedKind) and job.kind == kind.kind:
+            return kind.typed(job)
+        return job  # by its name, or the job of another kind that holds the unique key
+
+    async def _stored(self, row: JobRow, inserted: Inserted, *, is_seen: bool) -> Job:
+        """The job that an enqueue leads to: the one that was there before, or the new one."""
+        if is_seen and self.store.capabilities.sees_jobs:
+            if inserted.outcome == "existing":
+                return await self.get(inserted.id)
+            if inserted.outcome == "left_out":
+                found = await self.store.get_jobs([inserted.id])
+                if inserted.id in found:
+                    return found[inserted.id]
         return _as_job(row, inserted)
 
     async def enqueue_many(
@@ -241,7 +306,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         """Enqueue many in one transaction, with an outcome for each; an error is one of all. A
         taken unique key is an outcome here (`existing`, `rejected`, `replaced`), and so is
         `left_out`: the group has had the group_key (`id` is the job that has it), or is full."""
-        with self._around(jobs) as jobs:
+        with self._around(checks.check_new_jobs(jobs)) as jobs:
             rows = to_rows(jobs, self._limits)
             if self.store.tenant is not None:
                 rows = [self._owned(row) for row in rows]
@@ -288,8 +353,8 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
     async def _claim(self, wanted: Claim) -> builtins.list[Job]:
         await self._tend_if_due()
         jobs = await self.store.claim_jobs(wanted)
-        if len(jobs) < wanted.limit and await self.store.promote_jobs():
-            rest = dataclasses.replace(wanted, limit=wanted.limit - len(jobs))
+        if len(jobs) < wanted.limit and await self.store.promote_jobs(claim=wanted):
+            rest = msgspec.structs.replace(wanted, limit=wanted.limit - len(jobs))
             later = await self.store.claim_jobs(rest)
             # One whose lease has run out since the first claim may have come again.
             again = {job.id for job in later}
@@ -307,7 +372,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
             moved += staged
             if staged < TEND_BATCH:
                 break
-        while rescued := await self.store.rescue_jobs(TEND_BATCH):
+        while rescued := await rescue_jobs(self.store, TEND_BATCH):
             moved += len(rescued)
             if len(rescued) < TEND_BATCH:
                 break
@@ -315,7 +380,7 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
             moved += len(expired)
             if len(expired) < TEND_BATCH:
                 break
-        moved += await self.store.promote_jobs()
+        moved += await self.store.promote_jobs(rounds=TEND_ROUNDS)
         await self._prune_if_due()
         return moved
 
@@ -378,6 +443,14 @@ class Opening:
         self._open = open
         self._queue: Queue | None = None
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"the queue is not open yet, so it has no {name!r}: write "
+                "`async with Queue.open(url) as queue:` or `queue = await Queue.open(url)`"
+            )
+
     async def open(self) -> Queue:
         return await self._open()
 
@@ -397,6 +470,29 @@ def _tracing(asked: bool | TracerProvider) -> Around:
     from windrow.queue.tracing import EnqueueTracing
 
     return EnqueueTracing(None if isinstance(asked, bool) else asked)
+
+
+def _log_migrations(names: Sequence[str], database: str) -> None:
+    if not names:
+        return
+    if names[0].startswith("0001"):
+        logger.info("made the database %s", database, extra=event("database.created", url=database))
+    else:
+        logger.info(
+            "upgraded the database %s: %s",
+            database,
+            ", ".join(names),
+            extra=event("database.upgraded", url=database, migrations=names),
+        )
+
+
+def describe_url(url: str) -> str:
+    """A database for people: without a password, and a file with its absolute path."""
+    prefix = "sqlite:///"
+    if url.startswith(prefix):
+        path, mark, options = url.removeprefix(prefix).partition("?")
+        return f"{prefix}{Path(path).absolute()}{mark}{options}"
+    return redact_url(url)
 
 
 def default_worker() -> str:

@@ -4,24 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar, Unpack, overload
 
 from windrow.errors import InvalidJob, InvalidSchedule
 from windrow.queue.checks import SizeLimits, check_name, check_seconds, to_row
-from windrow.queue.job import DEFAULT_PRIORITY, NewJob, OnConflict
+from windrow.queue.job import DEFAULT_PRIORITY, OnConflict, ScheduledJobOptions
+from windrow.queue.kinds import HandlerLike, new_job
 from windrow.queue.records import CatchUp, Schedule, ScheduleRow
 from windrow.queue.schedule import check_catch_up, check_timing
 from windrow.queue.store import Store
+from windrow.queue.typed_kind import TypedKind
+
+P = TypeVar("P")
+
+
+class ScheduleOptions(ScheduledJobOptions, total=False):
+    """The options of `Queue.schedule`."""
+
+    every: float | timedelta | None
+    cron: str | None
+    timezone: str
+    jitter: float | timedelta | None
+    catch_up: CatchUp
 
 
 class Scheduling:
     store: Store
     _limits: SizeLimits
 
+    @overload
+    async def schedule(
+        self, name: str, kind: str, payload: Any = None, **options: Unpack[ScheduleOptions]
+    ) -> Schedule: ...
+    @overload
     async def schedule(
         self,
         name: str,
-        kind: str,
+        kind: HandlerLike[None, Any],
+        payload: None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> Schedule: ...
+    @overload
+    async def schedule(
+        self, name: str, kind: HandlerLike[P, Any], payload: P, **options: Unpack[ScheduleOptions]
+    ) -> Schedule: ...
+    @overload
+    async def schedule(
+        self, kind: HandlerLike[None, Any], /, **options: Unpack[ScheduleOptions]
+    ) -> Schedule: ...
+    @overload
+    async def schedule(
+        self, kind: HandlerLike[P, Any], payload: P, /, **options: Unpack[ScheduleOptions]
+    ) -> Schedule: ...
+    async def schedule(
+        self,
+        name: str | HandlerLike[Any, Any],
+        kind: Any = None,
         payload: Any = None,
         *,
         every: float | timedelta | None = None,
@@ -50,8 +88,13 @@ class Scheduling:
         one that is the same goes on as it was. Slots that nobody was there to fire are caught up
         by the latest of them (`catch_up="one"`), by `"all"`, or not at all (`"skip"`). `jitter`
         delays each job by up to so much. With a `unique` key, a job that still runs is not doubled.
+
+        `kind` may be a handler, which checks the payload as `enqueue` does. Without a name,
+        `schedule(handler, payload, …)`, the schedule has the name of the kind.
         """
-        job = NewJob(
+        if isinstance(name, TypedKind):
+            name, kind, payload = name.kind, name, payload if kind is None else kind
+        job = new_job(
             kind,
             payload,
             queue=queue,

@@ -70,7 +70,6 @@ from windrow.queue.documents import (
 )
 from windrow.queue.far_runs import FarRunStore
 from windrow.queue.job import Job, JobState, Step
-from windrow.queue.notifying import open_notifier
 from windrow.queue.pages import PageRow
 from windrow.queue.records import (
     ApiKeyInfo,
@@ -215,8 +214,9 @@ class JobStore(Protocol):
         """End runs, and claim the next ones in the same transaction if asked to. With `tx`
         (exactly one finish) its statements commit with it; if the token is stale they are rolled
         back. Follow-ups never fail the finish: those that an insert would raise for are
-        `dropped`. Several runs of one job are judged each by its token, and `lost` has the job if
-        one of them was stale."""
+        `dropped`. An end that is written already is accepted again, and changes nothing; another
+        end of the same run changes nothing either, and is `conflicting`. Several runs of one job
+        are judged each by its token, and `lost` has the job if one of them was stale."""
         ...
 
     async def begin(self) -> JobTransaction:

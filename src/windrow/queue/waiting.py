@@ -10,23 +10,25 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar, overload
 
 from windrow.errors import JobNotFound, JobRacedOut, StoreUnavailable, WaitTimeout
 from windrow.queue.bells import jittered
 from windrow.queue.ids import plain_id
-from windrow.queue.job import FINAL, Job
+from windrow.queue.job import FINAL, Job, JobState
 from windrow.queue.records import Claim
 from windrow.queue.store import Store
 
 logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 5.0
 # For this long the first wait is kept: most jobs that are waited for end soon.
 PATIENCE_SECONDS: Final = 5.0
 BACKOFF: Final = 1.5
+MAX_CHECKED: Final = 20  # jobs that are waited for in vain and looked at for a reason
 # Who waits for work looks as often as this at least: jobs become due without any event.
 CLAIM_SECONDS: Final = 1.0
 
@@ -49,13 +51,20 @@ class Waiting:
                 await bell.wait(min(left, jittered(CLAIM_SECONDS)))
         return jobs
 
-    async def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
-        """Wait until the job has ended and return it with its result. Raises JobNotFound,
-        JobRacedOut if it was removed meanwhile, and WaitTimeout after `timeout` seconds.
+    @overload
+    async def wait(self, job_id: str, *, timeout: float | None = None) -> Job: ...
+    @overload
+    async def wait(self, job: Job[R], /, *, timeout: float | None = None) -> Job[R]: ...
+    async def wait(self, job_id: str | Job[Any], *, timeout: float | None = None) -> Job[Any]:
+        """Wait until the job has ended and return it with its result. With a `Job` in place of
+        the id, the result has the type of that job. Raises JobNotFound, JobRacedOut if it was
+        removed meanwhile, and WaitTimeout after `timeout` seconds.
 
         An outage of the database, a restart for example, is waited out; StoreUnavailable is raised
         if it lasts when the time is up."""
-        return (await self.wait_many([job_id], timeout=timeout))[plain_id(job_id)]
+        wanted = job_id.id if isinstance(job_id, Job) else job_id
+        ended = (await self.wait_many([wanted], timeout=timeout))[plain_id(wanted)]
+        return ended.decode_result_as(job_id.result_type) if isinstance(job_id, Job) else ended
 
     async def wait_many(
         self, job_ids: Sequence[str], *, timeout: float | None = None
@@ -63,6 +72,7 @@ class Waiting:
         """Wait until all these jobs have ended; one query for all of them each time."""
         awaited = Awaited(tuple(dict.fromkeys(map(plain_id, job_ids))))
         outage: StoreUnavailable | None = None
+        has_checked = False
         async with self.store.listen_for_ends(awaited.job_ids) as bell:
             for pause in pauses(timeout):
                 try:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from shlex import quote
 from typing import Any, Unpack, assert_never
 
-from windrow.queue.job import LIVE, Job, JobState
+from windrow.queue.job import LIVE, EnqueueOptions, Job, JobState
+from windrow.queue.limits import WINDOW
 from windrow.queue.queue import Queue
 from windrow.queue.records import QueueInfo, ReadyKind, WorkerInfo
 from windrow.services.examining import LOOK_AHEAD

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from windrow.errors import ScheduleNotFound
 from windrow.queue.records import Schedule
+from windrow.queue.scheduling import ScheduleOptions
 from windrow.services.jobs import open_queue
 from windrow.settings import Settings
 
 
-async def put_schedule(settings: Settings, name: str, kind: str, /, **options: Any) -> Schedule:
+async def put_schedule(
+    settings: Settings,
+    name: str,
+    kind: str,
+    /,
+    payload: Any = None,
+    **options: Unpack[ScheduleOptions],
+) -> Schedule:
     """Make a schedule, or change the one of that name; options are those of `Queue.schedule`."""
     async with open_queue(settings) as queue:
-        return await queue.schedule(name, kind, **options)
+        return await queue.schedule(name, kind, payload, **options)
 
 
 async def list_schedules(settings: Settings) -> list[Schedule]:

@@ -16,7 +16,7 @@ import pytest
 
 from windrow.clock import FakeClock
 from windrow.queue.queue import Queue
-from windrow.queue.sync import SyncQueue
+from windrow.queue.sync_queue import SyncQueue
 
 
 @pytest.fixture

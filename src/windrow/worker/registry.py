@@ -3,22 +3,33 @@
 A handler is called with the job and, if it takes a second argument, with the payload: as the type
 the argument is annotated with (a msgspec struct, a dataclass, a TypedDict, a Pydantic model), or as
 plain JSON values. A batch handler is called with a list of jobs instead, and a list of payloads.
+The types of payload and result are those of its annotations, for type checkers and at run time.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import typing
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from types import ModuleType
-from typing import Any, Final, Literal
+from types import ModuleType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Union,
+    Unpack,
+    overload,
+)
 
-import msgspec
-
-from windrow.errors import ConfigError, PayloadMismatch
+from windrow.errors import ConfigError
 from windrow.queue.checks import (
     check_integer,
     check_lease,
@@ -34,14 +45,23 @@ from windrow.queue.job import (
     NewJob,
 )
 from windrow.queue.kinds import Kind, declare
+from windrow.queue.outcome import OUTCOMES, Done
 from windrow.queue.policy import Backoff
 from windrow.queue.policy import backoff as backoff_policy
+from windrow.queue.typed_kind import P_co, R_co, TypedKind
 from windrow.worker.presets import find_preset
 
 Run = Literal["async", "thread", "process"]
 # Told a job that a run failed for good, and why; the jobs that are enqueued with that. It may be
 # async, and write in `job.tx`.
 OnFailure = Callable[[Job, str], Sequence[NewJob] | Awaitable[Sequence[NewJob]]]
+P = TypeVar("P")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultedTypeVar
+
+    R = DefaultedTypeVar("R", default=None)  # of a batch handler that returns nothing
+else:
+    R = TypeVar("R")
 _PLAIN: Final = (inspect.Parameter.empty, Any, object, dict)
 _POSITIONAL: Final = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -49,11 +69,10 @@ _POSITIONAL: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Handler:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler(TypedKind[P_co, R_co]):
     """A function that runs the jobs of one kind. It can still be called as the function it is."""
 
-    kind: str
     function: Callable[..., Any]
     run: Run
     queue: str
@@ -66,30 +85,77 @@ class Handler:
     batch_wait: float = 0.0  # how long a batch waits to become full
     is_batch: bool = False
     takes_payload: bool = False
-    payload_type: Any = None  # None: plain JSON values
     on_failure: OnFailure | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
-    def payload_of(self, job: Job) -> Any:
-        """The payload as the function wants it. Raises PayloadMismatch, which names the field."""
-        wanted = self.payload_type
-        if wanted is None:
-            return job.payload
-        if hasattr(wanted, "model_validate_json"):
-            return _by_pydantic(wanted, job)
-        try:
-            return msgspec.json.decode(job.payload_json, type=wanted)
-        except msgspec.ValidationError as error:
-            raise PayloadMismatch(job.kind, _name_of(wanted), str(error)) from error
+
+class HandlerOptions(TypedDict, total=False):
+    """The options of `handler`, `batch` aside."""
+
+    queue: str | None
+    lease: float | timedelta | None
+    heartbeat: float | timedelta | None
+    timeout: float | timedelta | None
+    max_attempts: int | None
+    max_crashes: int | None
+    backoff: str | float | Sequence[float] | Backoff | None
+    limits: Sequence[str]
+    run: Run | None
+    batch_wait: float | timedelta
+    preset: str | None
+    on_failure: OnFailure | None
 
 
+class Decorator(Protocol):
+    """The return type of `handler`: turns a function into a `Handler` with its types."""
+
+    @overload
+    def __call__(
+        self, function: Callable[[Job, P], Coroutine[Any, Any, R]], /
+    ) -> Handler[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[Job, P], R], /) -> Handler[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[Job], Coroutine[Any, Any, R]], /) -> Handler[Any, R]: ...
+    @overload
+    def __call__(self, function: Callable[[Job], R], /) -> Handler[Any, R]: ...
+
+
+class BatchDecorator(Protocol):
+    """`Decorator` for batch handlers: lists in, a list or None out."""
+
+    @overload
+    def __call__(
+        self,
+        function: Callable[[list[Job], list[P]], Coroutine[Any, Any, Sequence[R] | None]],
+        /,
+    ) -> Handler[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[list[Job], list[P]], Sequence[R] | None], /
+    ) -> Handler[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[list[Job]], Coroutine[Any, Any, Sequence[R] | None]], /
+    ) -> Handler[Any, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[list[Job]], Sequence[R] | None], /
+    ) -> Handler[Any, R]: ...
+
+
+@overload
+def handler(kind: str, *, batch: None = None, **options: Unpack[HandlerOptions]) -> Decorator: ...
+@overload
+def handler(kind: str, *, batch: int, **options: Unpack[HandlerOptions]) -> BatchDecorator: ...
 def handler(
     kind: str,
     *,
     queue: str | None = None,
     lease: float | timedelta | None = None,
+    heartbeat: float | timedelta | None = None,
     timeout: float | timedelta | None = None,
     max_attempts: int | None = None,
     max_crashes: int | None = None,
@@ -108,15 +174,21 @@ def handler(
     an outcome for each. `queue`, `max_attempts`, `max_crashes` and `limits` are also what new jobs
     of the kind get when they are enqueued where this handler is known. `preset` names a set of
     timings (`"nuq"`, `"crawl"`, `"unified"`, `"processing"`); what is given beside it comes first.
+    `heartbeat` is how many seconds pass between renewals of the lease, so how soon a running job
+    notices that it was cancelled, paused or lost; it is a quarter of the lease at the most.
     `on_failure` is called with a job that a run has failed for good, and the reason: the jobs it
     returns are enqueued in the transaction of that failure, and what it executes in `job.tx` is
     committed there. (Not of one whose workers died.)
     """
+    if callable(kind):
+        raise ConfigError("@handler needs the kind: write @handler('thumbnail')")
     frame = sys._getframe(1)
     nearby = {**frame.f_globals, **frame.f_locals}
     timings = find_preset(preset)
 
     def make(function: Callable[..., Any]) -> Handler:
+        if isinstance(function, Handler):  # of another kind, too
+            function = function.function
         made = Handler(
             kind=check_name(kind, "kind"),
             function=function,
@@ -124,14 +196,14 @@ def handler(
             queue=check_name(queue or DEFAULT_QUEUE, "queue"),
             backoff=backoff_policy(timings.backoff if backoff is None else backoff),
             lease=check_lease(lease) if lease is not None else timings.lease,
-            heartbeat=timings.heartbeat,
+            heartbeat=check_seconds(heartbeat, "heartbeat") or timings.heartbeat,
             timeout=check_seconds(timeout, "timeout"),
             max_attempts=timings.max_attempts if max_attempts is None else max_attempts,
             batch=check_integer(batch or 1, "batch", 1),
             batch_wait=check_seconds(batch_wait, "batch_wait") or 0.0,
             is_batch=batch is not None,
             on_failure=on_failure,
-            **_payload_of(function, nearby, is_batch=batch is not None),
+            **_types_of(function, nearby, is_batch=batch is not None),
         )
         declare(
             made.kind,
@@ -153,10 +225,25 @@ def by_kind(handlers: Iterable[Handler | ModuleType]) -> dict[str, Handler]:
     for one in _flatten(handlers):
         other = found.setdefault(one.kind, one)
         if other is not one:
-            raise ConfigError(f"two handlers for the kind {one.kind!r}: {other} and {one}")
+            raise ConfigError(
+                f"two handlers for the kind {one.kind!r}: {_place_of(other)} and {_place_of(one)}"
+            )
     if not found:
         raise ConfigError("a worker needs at least one handler: Worker(queue, [my_handler])")
     return found
+
+
+def _place_of(handler: Handler) -> str:
+    """Where a handler is defined, for a message."""
+    code = getattr(_plain_function(handler.function), "__code__", None)
+    line = f" ({code.co_filename}, line {code.co_firstlineno})" if code is not None else ""
+    return f"{name_of(handler.function)}{line}"
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The module and the name of a function, for people."""
+    plain = _plain_function(function)
+    return f"{plain.__module__}.{plain.__qualname__}"
 
 
 def _flatten(handlers: Iterable[Handler | ModuleType]) -> Iterable[Handler]:
@@ -170,15 +257,14 @@ def _flatten(handlers: Iterable[Handler | ModuleType]) -> Iterable[Handler]:
 
 
 def _way_to_run(function: Callable[..., Any], asked: Run | None) -> Run:
-    is_async = inspect.iscoroutinefunction(function)
+    name = _plain_function(function).__qualname__
+    is_async = inspect.iscoroutinefunction(_plain_function(function))
     if asked is None:
         return "async" if is_async else "thread"
     if asked not in typing.get_args(Run):
         raise ConfigError(f"run must be one of {', '.join(typing.get_args(Run))}, not {asked!r}")
-    if asked == "process" and "<" in function.__qualname__:
-        raise ConfigError(
-            f"{function.__qualname__} cannot run in a process: define it at the top of a module"
-        )
+    if asked == "process" and ("<" in name or not inspect.isroutine(function)):
+        raise ConfigError(f"{name} cannot run in a process: define it at the top of a module")
     if is_async and asked == "thread":
         raise ConfigError("an async function runs in the event loop or in a process, not a thread")
     if not is_async and asked == "async":
@@ -186,33 +272,70 @@ def _way_to_run(function: Callable[..., Any], asked: Run | None) -> Run:
     return asked
 
 
-def _payload_of(
+def _types_of(
     function: Callable[..., Any], nearby: Mapping[str, Any], *, is_batch: bool
 ) -> dict[str, Any]:
-    """Whether the function takes a payload, and of which type."""
-    parameters = [
-        one for one in inspect.signature(function).parameters.values() if one.kind in _POSITIONAL
-    ]
-    if len(parameters) < 2:
-        return {"takes_payload": False}
+    """Whether the function takes a payload, of which type, and the type of its result."""
+    signature = inspect.signature(function)
+    parameters = [one for one in signature.parameters.values() if one.kind in _POSITIONAL]
+    takes_payload = len(parameters) >= 2
     try:
-        hints = typing.get_type_hints(function, localns=dict(nearby))
-    except NameError as error:
+        signature.bind(*(["job", "payload"] if takes_payload else ["job"]))
+    except TypeError as error:
+        name = _plain_function(function).__qualname__
+        raise ConfigError(f"{name} must take a job, or a job and a payload: {error}") from error
+    try:
+        hints = typing.get_type_hints(_plain_function(function), localns=dict(nearby))
+    except Exception as error:  # of names that are imported for type checkers only, and the like
+        if not takes_payload:
+            return {}
         raise ConfigError(
-            f"the annotations of {function.__qualname__} cannot be read: {error}"
+            f"the annotations of {_plain_function(function).__qualname__} cannot be read: {error}"
         ) from error
-    wanted = hints.get(parameters[1].name, Any)
-    if is_batch and typing.get_origin(wanted) is list:
-        [wanted] = typing.get_args(wanted)
-    return {"takes_payload": True, "payload_type": None if wanted in _PLAIN else wanted}
+    payload = hints.get(parameters[1].name, Any) if takes_payload else Any
+    returned = hints.get("return", Any)
+    if is_batch:
+        payload, returned = _item_of(payload), _item_of(returned)
+    return {
+        "takes_payload": takes_payload,
+        "payload_type": _unless_plain(payload),
+        "result_type": _unless_plain(_result_in(returned)),
+    }
 
 
-def _by_pydantic(model: Any, job: Job) -> Any:
-    try:
-        return model.model_validate_json(job.payload_json)
-    except ValueError as error:  # pydantic's ValidationError is one, and names the fields
-        raise PayloadMismatch(job.kind, _name_of(model), str(error)) from error
+def _plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with name and annotations: in a partial, or the `__call__` of an object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
 
 
-def _name_of(wanted: Any) -> str:
-    return getattr(wanted, "__name__", None) or str(wanted)
+def _item_of(listed: Any) -> Any:
+    """The type of the items of a list, which may be None instead."""
+    for one in _members(listed):
+        if typing.get_origin(one) in (list, Sequence):
+            [item] = typing.get_args(one)
+            return item
+    return listed
+
+
+def _result_in(returned: Any) -> Any:
+    """The type of the result, of what a function returns: a value or outcomes."""
+    results: list[Any] = []
+    for one in _members(returned):
+        if typing.get_origin(one) is Done:
+            results.extend(typing.get_args(one))
+        elif one is Done:
+            return Any
+        elif one not in OUTCOMES:
+            results.append(one)
+    return Union[tuple(results)] if results else Any  # noqa: UP007
+
+
+def _members(wanted: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(wanted) in (Union, UnionType)
+    return typing.get_args(wanted) if is_union else (wanted,)
+
+
+def _unless_plain(wanted: Any) -> Any:
+    return None if wanted in _PLAIN or wanted is type(None) else wanted

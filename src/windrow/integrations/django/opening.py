@@ -24,7 +24,7 @@ from django.db import connections
 
 from windrow.errors import ConfigError
 from windrow.queue.queue import Queue
-from windrow.queue.sync import SyncQueue
+from windrow.queue.sync_queue import SyncQueue
 
 KNOWN: Final = ("DATABASE", "URL", "OPTIONS", "HANDLERS")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from argparse import ArgumentParser
 from typing import Any
 
@@ -12,6 +13,7 @@ from windrow.errors import WindrowError
 from windrow.integrations.django.handlers import project_handlers
 from windrow.integrations.django.opening import queue_options, queue_url
 from windrow.queue.queue import Queue
+from windrow.settings import load_settings
 from windrow.worker.worker import DEFAULT_CONCURRENCY, DEFAULT_GRACE, Worker
 
 
@@ -35,11 +37,14 @@ class Command(BaseCommand):
             help="seconds running jobs may take when it is told to stop (default: %(default)s)",
         )
         parser.add_argument(
-            "--until-idle", action="store_true", help="end when there is nothing left to do"
+            "--until-idle",
+            action="store_true",
+            help="end when no job is ready or running; waits up to a minute for retries",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
+            _log(options["verbosity"])
             asyncio.run(self._work(options))
         except WindrowError as error:
             raise CommandError(str(error)) from error
