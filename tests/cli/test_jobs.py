@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import sys
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -33,6 +36,66 @@ def failed(store_url: str) -> list[Job]:
 def states(store_url: str, *job_ids: str) -> list[JobState]:
     with Queue.sync(store_url) as queue:
         return [queue.get(job_id).state for job_id in job_ids]
+
+
+def test_add_enqueues_with_every_option_and_says_what_keeps_the_job_waiting(
+    windrow: Windrow, read: Read, store_url: str
+) -> None:
+    words = (
+        "jobs add thumb --delay 90s --queue images --priority 7 --unique k --on-conflict reject "
+        "--tenant acme --tag a --tag b --max-attempts 2 --max-crashes 3 --lease 2m --retention 1h "
+        "--limit api --max-hold 5m"
+    )
+    more = ("--payload", '{"n": 1}', "--headers", '{"trace": "1"}')
+    added = read(*words.split(), *more)
+    with Queue.sync(store_url) as queue:
+        job = queue.get(added["id"])
+    assert (job.kind, job.queue, job.payload, job.state) == (
+        "thumb",
+        "images",
+        {"n": 1},
+        "scheduled",
+    )
+    assert (job.priority, job.unique, job.tenant, list(job.tags)) == (7, "k", "acme", ["a", "b"])
+    assert (job.max_attempts, job.max_crashes, job.headers) == (2, 3, {"trace": "1"})
+    assert (job.lease_seconds, job.retention_seconds, job.max_hold_seconds) == (120, 3600, 300)
+    assert list(job.limits) == ["api"]
+
+    refused = windrow(*words.split())
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
+        *(1, f"error: unique key 'k' is held by job {job.id}"),
+    )
+    said = windrow("jobs", "add", "thumb", "--payload", "-", input='"text"')
+    assert said.returncode == 0
+    with Queue.sync(store_url) as queue:
+        assert queue.get(said.stdout.strip()).payload == "text"
+    assert said.stderr.startswith("waiting: no worker takes it:")
+    wrong = windrow("jobs", "add", "thumb", "--payload", "{n: 1}")
+    assert (wrong.returncode, "is not JSON" in wrong.stderr) == (2, True)
+
+
+def test_add_takes_a_time_an_id_and_a_key_of_a_group(read: Read, store_url: str) -> None:
+    with Queue.sync(store_url) as queue:
+        group = queue.create_group(hold=True)
+    words = ("jobs", "add", "thumb", "--group", group.id, "--group-key", "a", "--id", UNKNOWN_ID)
+
+    added = read(*words, "--run-at", "2096-01-31T02:30+01:00")
+
+    assert (added["id"], added["group"], added["state"]) == (UNKNOWN_ID, group.id, "scheduled")
+    assert datetime.fromisoformat(added["run_at"]) == datetime(2096, 1, 31, 1, 30, tzinfo=UTC)
+    assert read("jobs", "add", "thumb", "--group", group.id, "--group-key", "a")["id"] == UNKNOWN_ID
+
+
+def test_time_that_is_none_is_refused(windrow: Windrow) -> None:
+    wrong = windrow("jobs", "add", "thumb", "--run-at", "tomorrow")
+
+    assert (wrong.returncode, "is not a time: write 2026-01-31T02:30" in wrong.stderr) == (2, True)
+
+
+def test_add_has_an_option_for_every_option_of_a_job() -> None:
+    names = {"tags": "tag", "limits": "limit"}
+    wanted = {names.get(name, name) for name in get_type_hints(JobOptions)}
+    assert wanted <= inspect.signature(add).parameters.keys()
 
 
 def test_named_jobs_are_retried_at_once(
@@ -142,6 +205,7 @@ def test_retry_from_the_start_forgets_what_steps_gave_back(
         queue.retry(failed[0].id)
         lease = queue.claim(["web"])
         job = lease.jobs[0]
+        assert job.lease_token is not None
         queue._portal.run(queue.store.save_step(job.id, job.lease_token, "fetch", "1"))
         lease.fail(job, "boom", retry=False)
         assert [step.name for step in queue.steps(job.id)] == ["fetch"]
@@ -249,3 +313,16 @@ def test_wait_fails_if_a_job_failed_or_the_time_is_up(
     assert late.stderr == f"error: still not ended when the time was up: {ready['id']}\n"
     assert windrow("jobs", "wait", UNKNOWN_ID).returncode == 1
     assert windrow("jobs", "wait", ready["id"], "--timeout", "soon").returncode == 2
+
+
+def test_listing_tells_what_became_of_the_runs(store_url: str) -> None:
+    """Not of how many attempts: a handler may allow fewer than its job does."""
+    with Queue.sync(store_url) as queue:
+        done, failed = queue.enqueue("done"), queue.enqueue("failed")
+        lease = queue.claim(limit=2)
+        by_id = {job.id: job for job in lease.jobs}
+        lease.complete(by_id[done.id])
+        lease.fail(by_id[failed.id], "broken", retry=False)
+        waits = queue.enqueue("waits")
+        shown = [tries(queue.get(job.id)) for job in (done, failed, waits)]
+    assert shown == ["1", "1, 1 failed", "0"]

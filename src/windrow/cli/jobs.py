@@ -1,4 +1,4 @@
-"""`windrow jobs`: looking at jobs, running them again, changing, stopping and deleting them."""
+"""`windrow jobs`: add, look at, retry, edit, cancel and delete jobs."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from windrow.cli.output import (
     AfterOption,
     DatabaseOption,
     JsonOption,
+    StatusLine,
     YesOption,
     age,
     ask,
@@ -44,6 +45,7 @@ from windrow.cli.output import (
     job_fields,
     parse_duration,
     parse_json,
+    parse_time,
     plain,
     print_fields,
     print_json,
@@ -245,6 +247,8 @@ def show(job_id: JobId, database: DatabaseOption = None, as_json: JsonOption = F
     del fields["errors"]
     if job.progress is not None:
         fields["progress"] = f"{job.progress.percent} % {job.progress.message or ''}"
+    if job.is_finished:  # a handler may allow fewer attempts than the job
+        del fields["max_attempts"], fields["max_crashes"]
     print_fields(fields)
     for name, value in contents.items():
         if value is not None:
@@ -422,7 +426,7 @@ def clean(
 
 def print_jobs(jobs: Sequence[Job]) -> None:
     print_table(
-        ["id", "queue", "kind", "state", "tries#", "age#", "error"],
+        ["id", "queue", "kind", "state", "runs#", "age#", "error"],
         [
             (
                 job.id,
@@ -439,9 +443,11 @@ def print_jobs(jobs: Sequence[Job]) -> None:
 
 
 def tries(job: Job) -> str:
-    """Failed attempts of those allowed, and crashes if there were any."""
-    crashed = f" +{job.crashes} crashed" if job.crashes else ""
-    return f"{job.attempts}/{job.max_attempts}{crashed}"
+    """How often the job was run, and how many of the runs failed or crashed. Not of how many: a
+    handler may allow fewer attempts than the job does."""
+    failed = f", {job.attempts} failed" if job.attempts else ""
+    crashed = f", {job.crashes} crashed" if job.crashes else ""
+    return f"{job.runs}{failed}{crashed}"
 
 
 def _filters(
@@ -531,6 +537,19 @@ def _read(given: str) -> str:
         return Path(given[1:]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{given[1:]} cannot be read: {error}") from error
+
+
+def _open_lines(file: str) -> BinaryIO:
+    """A file that can be read twice; what comes from stdin is stored in a temporary one."""
+    if file != "-":
+        try:
+            return Path(file).open("rb")
+        except OSError as error:
+            raise typer.BadParameter(f"{file} cannot be read: {error}") from error
+    lines = tempfile.TemporaryFile()  # noqa: SIM115 - its caller closes it
+    shutil.copyfileobj(sys.stdin.buffer, lines)
+    lines.seek(0)
+    return cast(BinaryIO, lines)
 
 
 def _edit_payload(job: Job) -> dict[str, Any]:

@@ -26,6 +26,15 @@ async def explain_job(settings: Settings, job_id: str) -> tuple[Job, list[Findin
         return job, await explain(queue, job)
 
 
+async def add_job(
+    settings: Settings, kind: str, /, payload: Any = None, **options: Unpack[EnqueueOptions]
+) -> tuple[Job, list[Finding]]:
+    """Enqueue a job, by the options of `Queue.enqueue`; the job, and what keeps it from running."""
+    async with open_queue(settings, migrate=None) as queue:
+        job = await queue.enqueue(kind, payload, **options)
+        return job, await explain(queue, job)
+
+
 async def explain(queue: Queue, job: Job) -> list[Finding]:
     """Why a job is not running, or what it does; every reason there is, the first one first."""
     return [finding async for finding in _reasons(queue, job)]
