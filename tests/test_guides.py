@@ -60,7 +60,7 @@ def test_the_quickstart_runs_as_printed(tmp_path: Path) -> None:
         },
     ).stdout
     assert "1. Leases" in printed
-    assert re.search(r"greet +completed +1/", printed)
+    assert re.search(r"greet +completed +2, 1 failed ", printed)
 
 
 def test_a_job_and_a_row_are_committed_together(

@@ -17,7 +17,9 @@ SOURCE = Path(__file__).parent.parent / "src" / "windrow"
 # Lowest first. A part may import its own layer and those below it, never one above. `windrow`
 # itself, the public face, re-exports what lies below: only a surface may import from it.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "settings", "clock", "events", "redaction"}),
+    frozenset(
+        {"errors", "extras", "settings", "clock", "events", "logging", "patterns", "redaction"}
+    ),
     frozenset({"queue"}),
     frozenset({"worker"}),
     frozenset({"ingest", "index", "search"}),

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import os
 import textwrap
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,11 @@ FILE: Final = "windrow.toml"
 PREFIX: Final = "WINDROW_"
 TRUE: Final = ("1", "true", "yes", "on")
 FALSE: Final = ("0", "false", "no", "off")
+# Set by a supervisor for the workers it starts: its process id, and which of them is not the first.
+SUPERVISOR: Final = "WINDROW_SUPERVISOR"
+SIBLING: Final = "WINDROW_SIBLING"
+# What else may be in the environment: those, and what the guides set for clients of the HTTP API.
+_OTHER_VARIABLES: Final = frozenset({SUPERVISOR, SIBLING, "WINDROW_URL", "WINDROW_API_KEY"})
 
 
 def _setting(default: Any, doc: str, *, is_secret: bool = False, also: str = "") -> Any:
@@ -190,6 +195,14 @@ class Settings:
     event_retention_seconds: int = _setting(
         86_400, "How long events are kept; at most a week, 604800"
     )
+    log_format: str = _setting(
+        "text", "Format of the log of `windrow worker`, `serve` and `mcp`: text or json"
+    )
+    log_level: str = _setting(
+        "",
+        "Least level to log: debug, info, warning, error or critical; empty: info (`windrow mcp`: "
+        "warning)",
+    )
 
     def __repr__(self) -> str:
         """Without what is secret, and passwords in addresses."""
@@ -210,6 +223,19 @@ def load_settings(
     settings = _override(settings, _from_environment(environment or os.environ), "environment")
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     return _override(settings, given, "flags")
+
+
+def unknown_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables that are named like a setting and are none, each with the setting that was probably
+    meant; empty: none is similar."""
+    known = [item.name.upper() for item in fields(Settings)]
+    found: dict[str, str] = {}
+    for name in sorted(set(environment) - _OTHER_VARIABLES):
+        setting = name.removeprefix(PREFIX)
+        if name.startswith(PREFIX) and setting not in known:
+            similar = get_close_matches(setting, known, n=1)
+            found[name] = PREFIX + similar[0] if similar else ""
+    return found
 
 
 def describe_settings() -> str:
@@ -235,9 +261,13 @@ def data_folder(settings: Settings) -> Path:
 
 def _from_file(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        content = path.read_bytes()
     except FileNotFoundError:
         return {}
+    import tomllib  # not at the top: most commands start where there is no such file
+
+    try:
+        return tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Windrow
 from windrow import Queue
 from windrow.__main__ import INTERRUPTED, main
-from windrow.cli.main import arranged
+from windrow.cli.lazy import load
+from windrow.cli.main import COMMANDS, arranged
 from windrow.queue.job import JobState
 
 UNKNOWN = "0190a0b0-0000-7000-8000-000000000000"
@@ -114,7 +116,7 @@ WRONG = [
     ("frobnicate", 2, "No such command 'frobnicate'"),
     ("jobs list --stat failed", 2, "Possible options: --state"),
     ("jobs show", 2, "Missing argument 'ID'"),
-    ("queues set q --max-depth no", 2, "should be a valid integer"),
+    ("queues set q --max-depth no", 2, "is not a valid int"),
     ("jobs list -d mysql://x", 2, "use sqlite:///path/to/jobs.db, postgresql://"),
     ("jobs list -d postgresql://127.0.0.1:1/x", 1, "hint: see whether the database runs"),
     ("db migrate -d sqlite:///no/where/x.db", 2, "the folder 'no/where' does not exist"),
@@ -204,7 +206,7 @@ def test_ctrl_c_hands_back_what_a_worker_runs(tmp_path: Path) -> None:
         (["serve", "--port", "0", "--workers", "2"], "Windrow is served at"),
         (["watch", "folder"], "looked at"),
         (["events", "--follow", "--after", "0"], "job.created"),
-        (["worker", "web", "--processes", "2"], "begins"),
+        (["worker", "web", "--processes", "2"], "started"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
@@ -283,3 +285,35 @@ def ends_quietly(process: subprocess.Popen[str]) -> str:
     assert process.returncode in (0, INTERRUPTED), said
     assert "Traceback" not in said
     return said
+
+
+def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield name, command
+        return
+    for word, one in below.items():
+        yield from _commands(one, f"{name} {word}")
+
+
+# It writes a new file, and refuses to write over one that is there.
+WITHOUT_YES = {"db restore"}
+
+
+def test_every_command_that_deletes_cancels_or_moves_waits_for_yes() -> None:
+    found = [pair for name, one in COMMANDS.items() for pair in _commands(load(name, one), name)]
+    assert len(found) > 60
+    destructive = re.compile(
+        r"\b(remove|revoke|cancel|retry|clean|disable|copy|prune|restore)$|^migrate "
+    )
+    waiting = {name for name, one in found if "--yes" in {o for p in one.params for o in p.opts}}
+    assert {name for name, _ in found if destructive.search(name)} - WITHOUT_YES <= waiting
+    assert not WITHOUT_YES & waiting
+
+
+def test_a_misspelled_setting_is_named_by_any_command(windrow: Windrow) -> None:
+    printed = windrow("jobs", "list", WINDROW_DATABSE_URL="sqlite:///other.db")
+    assert printed.returncode == 0
+    assert printed.stderr.splitlines() == [
+        "warning: WINDROW_DATABSE_URL is not a setting; did you mean WINDROW_DATABASE_URL?"
+    ]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.conftest import connect_beside
 from tests.conftest import MakeDatabase
+from tests.migrations import make_development_database, traces
 from windrow import Queue
 from windrow.errors import (
     ConfigError,

@@ -107,3 +107,19 @@ async def test_a_claim_waits_for_a_job_that_comes(queue: Queue, open_another: Op
 
 async def test_a_claim_gives_up_when_its_time_is_up(queue: Queue) -> None:
     assert (await queue.claim(wait=0.02)).jobs == []
+
+
+async def test_waiting_in_vain_names_the_worker_that_is_missing(
+    queue: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = await queue.enqueue("thumbnail", queue="images")
+    with pytest.raises(WaitTimeout):
+        await queue.wait(job.id, timeout=0)
+    assert caplog.messages == [
+        f"job {job.id} waits: no registered worker runs kind 'thumbnail' from queue 'images'"
+    ]
+
+
+async def test_using_a_queue_that_was_not_opened_says_how_to_open_it() -> None:
+    with pytest.raises(AttributeError, match=r"`queue = await Queue.open"):
+        Queue.open("sqlite:///x.db").enqueue  # type: ignore[attr-defined]  # noqa: B018

@@ -131,6 +131,20 @@ async def test_second_signal_stops_at_once(
     assert (await queue.get(job.id)).state is JobState.READY
 
 
+@pytest.mark.parametrize("kind", ["stuck", "stuck.call"])
+async def test_worker_ends_although_a_thread_of_a_handler_cannot_be_stopped(
+    queue: Queue, start_worker: StartWorker, log: Path, kind: str
+) -> None:
+    job = await queue.enqueue(kind, {"log": str(log), "seconds": 2 * PATIENCE})
+    worker = start_worker("--grace", "600s")
+    await until(lambda: runs(log))
+    worker.send_signal(signal.SIGTERM)
+    worker.send_signal(signal.SIGINT)
+
+    assert worker.wait(PATIENCE) == 0
+    assert (await queue.get(job.id)).state is JobState.READY
+
+
 async def test_racing_workers_run_every_job_once(
     queue: Queue, start_worker: StartWorker, log: Path
 ) -> None:

@@ -82,6 +82,17 @@ async def slow(job: Job, payload: dict[str, Any]) -> None:
     await asyncio.sleep(payload.get("seconds", 60))
 
 
+@handler("stuck")
+def stuck(job: Job, payload: dict[str, Any]) -> None:
+    Path(payload["log"]).write_text(f"{job.id}\n")
+    time.sleep(payload["seconds"])
+
+
+@handler("stuck.call")
+async def stuck_call(job: Job, payload: dict[str, Any]) -> None:
+    await asyncio.to_thread(stuck, job, payload)
+
+
 @handler("poison", max_crashes=3)
 async def poison(job: Job) -> None:
     os.kill(os.getpid(), signal.SIGKILL)

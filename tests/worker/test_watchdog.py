@@ -26,6 +26,9 @@ async def test_watchdog_shows_where_the_loop_stands_still(caplog: pytest.LogCapt
     [record] = [one for one in caplog.records if "stood still" in one.message]
     assert record.levelno == logging.WARNING
     assert "block_the_loop" in record.message
+    first = record.message.partition(" It is at:\n")[2].splitlines()[0]
+    assert __file__ in first
+    assert "test_watchdog_shows_where" in first
 
 
 async def test_watchdog_is_silent_while_the_loop_runs(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windrow.cli.output import MISUSED, DatabaseOption, give_up, load, run
-from windrow.redaction import log_to
+from windrow.cli.log_options import (
+    LogFormatOption,
+    LogLevelOption,
+    VerboseOption,
+    load_and_log,
+)
+from windrow.cli.output import MISUSED, DatabaseOption, give_up, run
 
 if TYPE_CHECKING:
     from windrow.services.keys import Identity
@@ -39,7 +42,9 @@ def mcp(
         ),
     ] = False,
     database: DatabaseOption = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
+    verbose: VerboseOption = False,
 ) -> None:
     """Serve search, sources and the queue to a model, over stdin and stdout or over HTTP."""
     # stdout is for messages; clients show what is on stderr as trouble
@@ -75,11 +80,11 @@ async def _serve_stdio(settings: Settings, identity: Identity, no_worker: bool) 
     from windrow.mcp.stdio import serve_stdio
     from windrow.services.attending import attend
     from windrow.services.searching import Searching
-    from windrow.services.working import OWN_HANDLERS
+    from windrow.services.working import COMMAND_HANDLERS
 
-    own = () if no_worker else OWN_HANDLERS
+    own = () if no_worker else COMMAND_HANDLERS
     async with (
-        attend(settings, own=own) as attendance,
+        attend(settings, own=own, log_runs=True) as attendance,
         Searching(settings, attendance.queue) as searching,
     ):
         await serve_stdio(attendance.queue, searching, identity, attendance.interrupted)

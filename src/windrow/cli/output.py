@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from windrow.errors import Blocked, ConfigError, InvalidOptions, InvalidSearch, WindrowError
+from windrow.logging import configuration, event
 from windrow.queue.job import Job, JobState
 from windrow.redaction import redact, redact_text
 from windrow.settings import Settings, load_settings

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from typing import Annotated
 
 import typer
 
-from windrow.cli.output import DatabaseOption, load, run
-from windrow.redaction import log_to
+from windrow.cli.log_options import (
+    LogFormatOption,
+    LogLevelOption,
+    VerboseOption,
+    load_and_log,
+)
+from windrow.cli.output import DatabaseOption, run
 
 
 def serve(
@@ -25,10 +28,12 @@ def serve(
     ] = 1,
     concurrency: Annotated[int, typer.Option(min=1, help="Jobs at once, of each worker.")] = 10,
     database: DatabaseOption = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
+    verbose: VerboseOption = False,
 ) -> None:
     """Serve dashboard and HTTP API until stopped: the first signal lets requests end."""
-    log_to(sys.stderr, logging.DEBUG if verbose else logging.INFO)
+    settings = load_and_log(database, log_format, log_level, verbose)
     # Not at the top: other commands start without them.
     import uvloop
 
@@ -37,7 +42,7 @@ def serve(
 
     run(
         serve_app(
-            load(database),
+            settings,
             create_site,
             host=host,
             port=port,

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
 from typing import Annotated
 
 import typer
 
-from windrow.cli.output import DatabaseOption, load, parse_duration, run
-from windrow.redaction import log_to
-from windrow.services.working import RECYCLED, SUPERVISOR, begin_afresh, run_worker, supervise
+from windrow.cli.log_options import (
+    LogFormatOption,
+    LogLevelOption,
+    VerboseOption,
+    load_and_log,
+)
+from windrow.cli.output import DatabaseOption, parse_duration, run
+from windrow.services.working import (
+    RECYCLED,
+    begin_afresh,
+    leave_stuck_threads,
+    run_worker,
+    supervise,
+)
+from windrow.settings import SUPERVISOR
 
 MIB = 1024 * 1024
 
@@ -20,8 +30,8 @@ def worker(
     modules: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Modules with handlers; `web` are those of pages and crawls. Default: the setting "
-            "`handlers`, else `web`."
+            help="Modules with handlers, or Windrow's own: `web`, `nuq`, `knowledge`, `video`, "
+            "`calls`, `index`. Default: the setting `handlers`, else all of Windrow's own."
         ),
     ] = None,
     queues: Annotated[
@@ -56,11 +66,12 @@ def worker(
     ] = "1m",
     name: Annotated[str | None, typer.Option(help="Its name. Default: host:process.")] = None,
     database: DatabaseOption = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
+    verbose: VerboseOption = False,
 ) -> None:
     """Run jobs until stopped: the first signal lets running handlers end, the second does not."""
-    log_to(sys.stderr, logging.DEBUG if verbose else logging.INFO)
-    settings = load(database)
+    settings = load_and_log(database, log_format, log_level, verbose)
     found = modules or settings.handlers.replace(",", " ").split()
     if processes == 1:
         work = run_worker(
@@ -77,8 +88,8 @@ def worker(
             metrics_port=metrics_port,
             name=name,
         )
+        code = run(leave_stuck_threads(work))
     arguments = [
-        *found,
         *(["--queues", queues] if queues else []),
         *("--concurrency", str(concurrency), "--grace", grace),
         *(["--lease", lease] if lease else []),
@@ -87,8 +98,8 @@ def worker(
         *(["--until-idle", "--retry-wait", retry_wait] if until_idle else []),
     ]
     if processes > 1:
-        code = run(supervise(settings, arguments, processes, metrics_port))
+        code = run(supervise(settings, found, arguments, processes, metrics_port))
     elif code == RECYCLED and SUPERVISOR not in os.environ:
         port = ["--metrics-port", str(metrics_port)] if metrics_port else []
-        begin_afresh(settings, [*arguments, *port])
+        begin_afresh(settings, [*found, *arguments, *port])
     raise typer.Exit(code)

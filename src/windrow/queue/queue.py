@@ -22,6 +22,7 @@ import msgspec
 
 from windrow.clock import Clock
 from windrow.errors import DuplicateJob, QueueFull, StoreUnavailable
+from windrow.logging import event
 from windrow.queue import checks
 from windrow.queue.changing import Changing
 from windrow.queue.checks import SizeLimits, check_name, to_rows, to_similar_row

@@ -12,7 +12,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar, overload
 
-from windrow.errors import JobNotFound, JobRacedOut, StoreUnavailable, WaitTimeout
+import msgspec
+
+from windrow.errors import JobNotFound, JobRacedOut, StoreError, StoreUnavailable, WaitTimeout
+from windrow.logging import event
 from windrow.queue.bells import jittered
 from windrow.queue.ids import plain_id
 from windrow.queue.job import FINAL, Job, JobState
@@ -80,7 +83,11 @@ class Waiting:
                     outage = None
                 except StoreUnavailable as error:
                     if outage is None:
-                        logger.warning("waiting for the database to come back: %s", error)
+                        logger.warning(
+                            "waiting for the database to come back: %s",
+                            error,
+                            extra=event("database.unavailable", error=str(error)),
+                        )
                     outage = error
                 if not awaited.left:
                     return awaited.ended

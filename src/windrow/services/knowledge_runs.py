@@ -25,10 +25,9 @@ from windrow.services.knowledge import (
     remove_source,
 )
 from windrow.services.operations import is_awaited, look_at_pending
-from windrow.services.working import OWN_HANDLERS
+from windrow.services.working import COMMAND_HANDLERS
 from windrow.settings import Settings
 
-STDIN: Final = "-"
 LOOKED_AT: Final = 1000  # contents that documents wait for
 Progress = Callable[[SourceInfo], None]
 
@@ -61,7 +60,7 @@ async def run_add(
     concurrency: int = 10,
 ) -> AddRun:
     """Add what was named, or a text, and wait until it can be found."""
-    async with attend(settings, concurrency=concurrency, own=OWN_HANDLERS) as attendance:
+    async with attend(settings, concurrency=concurrency, own=COMMAND_HANDLERS) as attendance:
         queue = attendance.queue
         added = await (
             add(queue, what, options) if text is None else add_text(queue, text, options)
@@ -76,7 +75,7 @@ async def run_refresh(
     settings: Settings, named: str, show: Progress, *, tenant: str | None, concurrency: int = 10
 ) -> AddRun:
     """Have a source looked at again, and wait for it."""
-    async with attend(settings, concurrency=concurrency, own=OWN_HANDLERS) as attendance:
+    async with attend(settings, concurrency=concurrency, own=COMMAND_HANDLERS) as attendance:
         found = await find_source(attendance.queue, named, tenant=tenant)
         job_id = await refresh_source(attendance.queue, found.source)
         added = Added(found.source, job_id, is_new=False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import os
 import resource
 import signal
 import socket
@@ -27,11 +26,11 @@ from windrow.services.index_folder import find_elsewhere
 from windrow.services.jobs import open_queue
 from windrow.services.keys import KeyRing
 from windrow.services.working import (
-    OWN_HANDLERS,
-    SUPERVISOR,
+    COMMAND_HANDLERS,
     Child,
-    environment,
+    log_not_indexed,
     open_own_handlers,
+    supervised_environment,
 )
 from windrow.settings import Settings
 from windrow.worker.metrics import Metrics, watch_queue
@@ -66,9 +65,16 @@ async def serve(
         with _listening(host, port) as listener:
             app = make_app(queue, settings)
             server = _make_server(app, lambda: ready(_address(listener)))
-            async with _working(settings, queue, workers, concurrency) as stop_workers:
+            working = _working(settings, queue, workers, concurrency, lambda: _stop_server(server))
+            async with working as stop_workers:
 
                 def stop() -> None:
+                    if not server.should_exit:
+                        logger.warning(
+                            "stopping: open requests have %g s to end",
+                            GRACE_SECONDS,
+                            extra=event("server.stopping", grace_seconds=GRACE_SECONDS),
+                        )
                     app.state.is_stopping = True  # those who wait for something wait no longer
                     for close in app.state.stopping:
                         close()
@@ -88,7 +94,12 @@ def raise_open_files() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (ValueError, OSError) as error:  # macOS says "unlimited" and refuses it
-        logger.info("no more than %d files can be open at once: %s", soft, error)
+        logger.info(
+            "no more than %d files can be open at once: %s",
+            soft,
+            error,
+            extra=event("server.files_limited", limit=soft),
+        )
 
 
 async def check_host(queue: Queue, settings: Settings, host: str) -> None:
@@ -158,7 +169,11 @@ def _stop_server(server: uvicorn.Server) -> None:
 
 @asynccontextmanager
 async def _working(
-    settings: Settings, queue: Queue, workers: int | None, concurrency: int
+    settings: Settings,
+    queue: Queue,
+    workers: int | None,
+    concurrency: int,
+    died: Callable[[], None],
 ) -> AsyncIterator[Callable[[], None]]:
     """Workers, as long as this lasts; what stops them. `died` is called if the one in this process
     ends with an error, which is raised at the end."""
@@ -171,26 +186,27 @@ async def _working(
         )
         workers = 0
     if workers is None:
-        async with helping(settings, queue, OWN_HANDLERS, concurrency) as helper:
-            yield helper.stop
+        async with helping(settings, queue, COMMAND_HANDLERS, concurrency, died) as helper:
+            yield helper.stop_by_signal
     elif workers == 1:
-        async with _one_here(settings, queue, concurrency) as stop:
+        async with _one_here(settings, queue, concurrency, died) as stop:
             yield stop
     else:
-        async with _processes(settings, workers, concurrency) as stop:
+        async with _processes(settings, queue, workers, concurrency) as stop:
             yield stop
 
 
 @asynccontextmanager
 async def _one_here(
-    settings: Settings, queue: Queue, concurrency: int
+    settings: Settings, queue: Queue, concurrency: int, died: Callable[[], None]
 ) -> AsyncIterator[Callable[[], None]]:
     stopping = asyncio.Event()
     running: list[Worker] = []
 
     async def work() -> None:
         async with AsyncExitStack() as stack:
-            handlers = await stack.enter_async_context(open_own_handlers(settings, queue))
+            own = open_own_handlers(settings, queue, installed_handlers())
+            handlers = await stack.enter_async_context(own)
             worker = Worker(
                 queue,
                 handlers,
@@ -205,10 +221,20 @@ async def _one_here(
     def stop() -> None:
         stopping.set()
         for worker in running:
-            worker.stop()
+            worker.stop_by_signal()
+
+    def report(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error(
+                "the worker in this process died: %s",
+                error,
+                exc_info=error,
+                extra=event("worker.died", error=str(error)),
+            )
+            died()
 
     task = asyncio.create_task(work(), name="windrow worker")
-    task.add_done_callback(_report)
+    task.add_done_callback(report)
     try:
         yield stop
     finally:
@@ -219,17 +245,21 @@ async def _one_here(
 
 @asynccontextmanager
 async def _processes(
-    settings: Settings, count: int, concurrency: int
+    settings: Settings, queue: Queue, count: int, concurrency: int
 ) -> AsyncIterator[Callable[[], None]]:
-    supervised = {**environment(settings), SUPERVISOR: str(os.getpid())}
+    elsewhere = await find_elsewhere(settings, queue.store)
+    if elsewhere is not None:
+        log_not_indexed(elsewhere)
     arguments = [
-        *OWN_HANDLERS,
+        *(name for name in installed_handlers() if elsewhere is None or name != "index"),
         "--concurrency",
         str(concurrency),
         "--grace",
         f"{GRACE_SECONDS:g}s",
     ]
-    children = [Child(arguments, supervised) for _ in range(count)]
+    children = [
+        Child(arguments, supervised_environment(settings, number)) for number in range(count)
+    ]
     tasks = [asyncio.create_task(child.keep_running()) for child in children]
 
     def stop() -> None:
@@ -242,11 +272,6 @@ async def _processes(
         if not all(child.is_stopping for child in children):
             stop()
         await asyncio.gather(*tasks)
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("the worker in this process died: %s", error, exc_info=error)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from windrow.queue.job import NewJob, Priority
 from windrow.queue.queue import Queue
 from windrow.services.attending import Attendance, Interrupted, attend
 from windrow.services.knowledge import AddOptions, add, describe
-from windrow.services.working import OWN_HANDLERS
+from windrow.services.working import COMMAND_HANDLERS
 from windrow.settings import Settings, data_folder
 
 WATCHED = frozenset({"folder", "project"})
@@ -127,7 +127,7 @@ async def run_watch(
     """Add folders and watch them, with a worker here if there is no other, until interrupted or
     until no watch is left. Raises InvalidOptions and FileGone for what is no folder, and then
     none is added."""
-    async with attend(settings, concurrency=concurrency, own=OWN_HANDLERS) as attendance:
+    async with attend(settings, concurrency=concurrency, own=COMMAND_HANDLERS) as attendance:
         for source in [await describe(path, options) for path in paths]:
             if source.kind not in WATCHED:
                 raise InvalidOptions(f"{source.uri} is a {source.kind}, and not to be watched")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib
 import logging
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from types import ModuleType
@@ -22,13 +23,12 @@ from windrow.logging import event
 from windrow.queue.queue import Queue, describe_url
 from windrow.services.handler_modules import OWN_HANDLERS, import_handlers, installed_handlers
 from windrow.services.jobs import open_queue
-from windrow.services.owning import open_index_handlers
-from windrow.settings import Settings, data_folder
-from windrow.worker.metrics import Metrics, serve_metrics, watch_queue
+from windrow.settings import SIBLING, SUPERVISOR, Settings, data_folder
+from windrow.worker import threads
 from windrow.worker.observers import Observer
 from windrow.worker.registry import Handler
 from windrow.worker.service import Trouble
-from windrow.worker.worker import Worker
+from windrow.worker.worker import RETRY_SECONDS, Worker
 
 logger = logging.getLogger(__name__)
 
@@ -38,23 +38,16 @@ LONGEST_RESTART: Final = 30.0
 LIVED_WELL_SECONDS: Final = 60.0
 # Exit code of a worker that grew too large and wants to begin afresh.
 RECYCLED: Final = 75
-# Names the process id of a worker's supervisor, if it has one.
-SUPERVISOR: Final = "WINDROW_SUPERVISOR"
+# Exit code of a worker of which a part kept failing: a supervisor starts another one.
+BROKEN: Final = 70
 ORPHAN_SECONDS: Final = 1.0
+STUCK_SECONDS: Final = 1.0  # how long threads of handlers may take to end after the worker
 # New objects before Python looks for cycles among the new ones, and how many such looks before one
 # among the older (usually 700, 10, 10).
 CYCLE_THRESHOLDS: Final = (50_000, 20, 10)
-
-
-# Named like a module: the handlers of Windrow's own kinds of jobs.
-OWN_HANDLERS: Final = ("web", "knowledge", "video", "calls", "index")
-
-
-def find_handlers(names: Sequence[str]) -> list[ModuleType]:
-    """The modules handlers are in; also those of the current folder."""
-    if (here := str(os.getcwd())) not in sys.path:
-        sys.path.insert(0, here)
-    return [_imported(name) for name in names]
+NOT_INDEXED: Final = "nothing is indexed by this process: %s; %s"
+# What a command runs that sees its own jobs through: rows that others insert are left to workers.
+COMMAND_HANDLERS: Final = tuple(name for name in OWN_HANDLERS if name != "nuq")
 
 
 async def run_worker(
@@ -68,15 +61,14 @@ async def run_worker(
 ) -> int:
     """Work until told to stop; the exit code of the process. Without modules it runs Windrow's own
     kinds of jobs; beside modules these are named like one: `windrow worker web myapp.handlers`."""
-    named = modules or OWN_HANDLERS
-    handlers: list[ModuleType | Handler] = [
-        *find_handlers([name for name in named if name not in OWN_HANDLERS])
-    ]
+    named = modules or installed_handlers()
+    handlers: list[ModuleType | Handler] = [*import_handlers(named)]
     queue = await _open_patiently(settings)
     with _metrics(metrics_port, queue) as observers:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(queue.close)
-            handlers += await stack.enter_async_context(open_own_handlers(settings, queue, named))
+            own = open_own_handlers(settings, queue, named, needs_index=True)
+            handlers += await stack.enter_async_context(own)
             look_for_cycles_seldom()
             return await _run_worker(
                 queue, handlers, until_idle, wait_for_retries, observers, options
@@ -115,14 +107,19 @@ def _handler_threads(earlier: Collection[threading.Thread]) -> list[threading.Th
 
 @asynccontextmanager
 async def open_own_handlers(
-    settings: Settings, queue: Queue, names: Sequence[str] = OWN_HANDLERS
+    settings: Settings,
+    queue: Queue,
+    names: Sequence[str] = OWN_HANDLERS,
+    *,
+    needs_index: bool = False,
 ) -> AsyncIterator[list[Handler]]:
     """The handlers of Windrow's own kinds of jobs, of all or of those named. An index on another
     machine is an error in the log, or with `needs_index` raises IndexElsewhere."""
     async with AsyncExitStack() as stack:
         handlers: list[Handler] = []
-        if "web" in names:
-            handlers += await stack.enter_async_context(open_web_handlers(settings, queue))
+        if "web" in names or "nuq" in names:
+            found = await stack.enter_async_context(open_web_handlers(settings, queue))
+            handlers += [one for one in found if one.kind.partition(".")[0] in _parts_of(names)]
         if "knowledge" in names:
             handlers += open_knowledge_handlers(settings, queue)
         if "video" in names:
@@ -199,16 +196,22 @@ async def open_calls_handlers(settings: Settings, queue: Queue) -> AsyncIterator
         yield [*chain.handlers, calls_sweeper(calls, chain).handler]
 
 
+def _parts_of(names: Sequence[str]) -> set[str]:
+    """The first words of the kinds that the named handlers of pages run."""
+    return {*names, *(("webhook",) if "web" in names else ())}
+
+
 @asynccontextmanager
 async def open_web_handlers(settings: Settings, queue: Queue) -> AsyncIterator[list[Handler]]:
-    """The handlers of pages and crawls, which may fetch what the settings allow."""
+    """The handlers of pages and crawls, and of rows of `nuq.queue_scrape`, which may fetch what the
+    settings allow."""
     # Not at the top: everything that fetches and converts comes with them.
     from windrow.ingest.enrich.llm import Model
     from windrow.ingest.fetch.fetcher import Fetcher
     from windrow.ingest.fetch.guard import Guard
     from windrow.pipelines.web.credentials import Vault
     from windrow.pipelines.web.handlers import web_handlers
-    from windrow.pipelines.webhooks.handlers import make_handlers
+    from windrow.pipelines.webhooks.sending import make_handlers
 
     async with AsyncExitStack() as stack:
         fetcher = await stack.enter_async_context(Fetcher(guard=Guard.from_settings(settings)))
@@ -245,7 +248,8 @@ async def _run_worker(
     observers: Sequence[Observer],
     options: Mapping[str, Any],
 ) -> int:
-    worker = Worker(queue, handlers, observers=observers, **options)
+    is_first = SIBLING not in os.environ
+    worker = Worker(queue, handlers, observers=observers, announce=is_first, **options)
     orphaned = asyncio.create_task(_stop_when_orphaned(worker))
     try:
         await worker.run(
@@ -259,16 +263,30 @@ async def _run_worker(
 
 
 async def supervise(
-    settings: Settings, arguments: Sequence[str], count: int, metrics_port: int | None = None
+    settings: Settings,
+    modules: Sequence[str],
+    arguments: Sequence[str],
+    count: int,
+    metrics_port: int | None = None,
 ) -> int:
     """Keep so many workers running, each `windrow worker` with these arguments, and with a port for
     metrics of its own, from `metrics_port` on. A signal is handed on to all of them. The exit code:
-    the first that is not 0 of those that ended for good."""
-    supervised = {**environment(settings), SUPERVISOR: str(os.getpid())}
+    the first that is not 0 of those that ended for good.
+
+    The modules are imported and the database is opened here before, so that a mistake is reported
+    once and not by every worker."""
+    import_handlers(modules or installed_handlers())
+    await (await _open_patiently(settings)).close()
     children = [
-        Child([*arguments, *_port_argument(metrics_port, number)], supervised)
+        Child(
+            [*modules, *arguments, *_port_argument(metrics_port, number)],
+            supervised_environment(settings, number),
+        )
         for number in range(count)
     ]
+    logger.info(
+        "starting %d worker processes", count, extra=event("supervisor.started", count=count)
+    )
 
     def tell(number: signal.Signals) -> None:
         for child in children:
@@ -319,8 +337,14 @@ def _metrics(port: int | None, queue: Queue) -> Iterator[list[Observer]]:
     if port is None:
         yield []
         return
+    from windrow.worker.metrics import Metrics, serve_metrics, watch_queue
+
     with serve_metrics(port) as served, watch_queue(queue):
-        logger.info("metrics at http://127.0.0.1:%d/metrics", served)
+        logger.info(
+            "metrics at http://127.0.0.1:%d/metrics",
+            served,
+            extra=event("metrics.served", port=served),
+        )
         yield [Metrics()]
 
 
@@ -343,7 +367,10 @@ async def _stop_when_orphaned(worker: Worker) -> None:
     while supervisor:
         await asyncio.sleep(ORPHAN_SECONDS)
         if os.getppid() != supervisor:
-            logger.warning("the supervisor is gone: this worker stops")
+            logger.warning(
+                "the supervisor is gone: this worker stops",
+                extra=event("worker.orphaned", worker=worker.name, supervisor=supervisor),
+            )
             worker.stop()
             return
 
@@ -373,7 +400,12 @@ class Child:
                 continue
             if time.monotonic() - began > LIVED_WELL_SECONDS:
                 wait = FIRST_RESTART
-            logger.error("a worker died (%s); another one begins in %g s", _told(code), wait)
+            logger.error(
+                "a worker died (%s); another one starts in %g s",
+                _told(code),
+                wait,
+                extra=event("worker.died", exit_code=code, restart_seconds=wait),
+            )
             await asyncio.sleep(wait)
             wait = min(2 * wait, LONGEST_RESTART)
 
@@ -381,15 +413,6 @@ class Child:
         self.is_stopping = True
         if self.process is not None and self.process.returncode is None:
             self.process.send_signal(number)
-
-
-def _imported(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and name.startswith(error.name):
-            raise ConfigError(f"there is no module {name!r} to take handlers from") from error
-        raise
 
 
 def _told(code: int) -> str:

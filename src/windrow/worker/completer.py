@@ -129,11 +129,15 @@ class Completer(Service):
     def _without_superseded(self, batch: list[End]) -> list[End]:
         """What of a batch is worth writing: not the end of a run whose job was lost, and claimed by
         this worker again before that end could be written."""
-        stale = [run for run, _ in batch if self._runs.is_superseded(run)]
-        for run in stale:
-            logger.warning("job %s: the end of run %d came too late", run.job.id, run.job.runs)
-            self._drop(run)
-        return [one for one in batch if one[0] not in stale] if stale else batch
+        stale = [end for end in batch if self._runs.is_superseded(end.run)]
+        for end in stale:
+            logger.warning(
+                "job %s: the end of a run came too late",
+                end.run.id,
+                extra=event("job.lease_lost", job_id=end.run.id),
+            )
+            self._drop(end.run)
+        return [end for end in batch if end not in stale] if stale else batch
 
     def _take_back(self, batch: list[End]) -> None:
         """What is not written is tried again, in its order."""

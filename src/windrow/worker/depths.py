@@ -22,6 +22,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from windrow.errors import StoreError
+from windrow.logging import event
 from windrow.queue.queue import Queue
 from windrow.queue.records import QueueInfo
 
@@ -58,7 +59,11 @@ class QueueCollector(Collector):
             async with asyncio.timeout(ANSWER_SECONDS):
                 found: Sequence[QueueInfo] | None = await self._queue.queues()
         except (StoreError, TimeoutError) as error:
-            logger.warning("the counts of the queues cannot be read: %s", error)
+            logger.warning(
+                "the counts of the queues cannot be read: %s",
+                error,
+                extra=event("metrics.failed", error=str(error)),
+            )
             found = None
         self._last = Look(time.monotonic(), found)
 

@@ -15,7 +15,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import copy_context
 from typing import Any, Final
 
-from windrow.errors import HandlerTimeout, RateLimited, StoreError
+from windrow.errors import HandlerTimeout, RateLimited
+from windrow.logging import event
+from windrow.queue.checks import check_name
 from windrow.queue.job import DEFAULT_MAX_ATTEMPTS, Job
 from windrow.queue.lease import safe_message
 from windrow.queue.outcome import Fail, Outcome, Snooze

@@ -7,6 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
+from windrow.logging import event
+from windrow.queue.records import WorkerRow
 from windrow.queue.store import Store
 from windrow.worker.runs import Run, Runs, Stage, Stop
 from windrow.worker.service import Service
@@ -65,8 +69,12 @@ class Heartbeat(Service):
             # One that has ended meanwhile is the completer's: the database tells it whose it was.
             if run.stage is Stage.ENDED:
                 continue
-            if run.job.id not in renewal.held:
-                logger.warning("job %s: the lease was lost, its handler is stopped", run.job.id)
+            if run.id not in renewal.held:
+                logger.warning(
+                    "job %s: the lease was lost, its handler is stopped",
+                    run.id,
+                    extra=event("job.lease_lost", job_id=run.id),
+                )
                 self._stop(run, Stop.LOST)
             elif run.id in renewal.stopping:
                 run.job.stop_as = renewal.stopping[run.id]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from windrow.logging import event
 from windrow.worker.service import Service
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class MemoryGuard(Service):
                 "this worker uses %d MiB of the %d it may: it stops and begins afresh",
                 used >> 20,
                 self._ceiling >> 20,
+                extra=event("worker.recycled", used_bytes=used, max_bytes=self._ceiling),
             )
             self._recycle()
             self.stop()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, assert_never
 
+from windrow.logging import event
 from windrow.queue.job import Job
 from windrow.queue.lease import safe_traceback
 from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze

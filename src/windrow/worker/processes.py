@@ -26,6 +26,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from windrow.errors import InvalidJob, ProcessDied, QueueError
+from windrow.logging import LogConfiguration, configuration, configure_logging
 from windrow.queue.job import Job
 from windrow.queue.lease import describe, safe_message
 from windrow.queue.steps import LeasedRun
@@ -204,8 +205,10 @@ class Child:
             self._process.join(JOIN_SECONDS)
 
 
-def serve(connection: Connection) -> None:
-    """The child: answers until the parent hangs up."""
+def serve(connection: Connection, log: LogConfiguration | None) -> None:
+    """The child: answers until the parent hangs up. It logs as the parent does."""
+    if log is not None:
+        configure_logging(*log)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's business
     connection.send("ready")
     while True:

@@ -9,12 +9,19 @@ import sys
 import threading
 import time
 import traceback
+from itertools import dropwhile
+from pathlib import Path
+from types import FrameType
 from typing import Final
+
+from windrow.logging import event
 
 logger = logging.getLogger(__name__)
 
 STALL_SECONDS: Final = 2.0
 TICKS_PER_STALL: Final = 4
+_LOOP: Final = asyncio.events.__file__
+_WINDROW: Final = str(Path(__file__).parents[1])
 
 
 class Watchdog:
@@ -57,10 +64,20 @@ class Watchdog:
 
     def _report(self, still: float) -> None:
         frame = sys._current_frames().get(self._loop_thread)
-        stack = "".join(traceback.format_stack(frame)) if frame else "(no stack)"
+        stack = _stack_of_handler(frame) if frame else "(no stack)"
         logger.warning(
             "the event loop has stood still for %.1f s: a handler blocks it, and all others wait. "
             "Make it a plain function, which runs in a thread, or use run='process'. It is at:\n%s",
             still,
             stack,
+            extra=event("loop.blocked", seconds=still),
         )
+
+
+def _stack_of_handler(frame: FrameType) -> str:
+    """What the loop called, without Windrow's own part before the handler."""
+    frames = traceback.extract_stack(frame)
+    begins = [at for at, one in enumerate(frames) if one.filename == _LOOP and one.name == "_run"]
+    called = frames[begins[-1] + 1 :] if begins else frames
+    own = list(dropwhile(lambda one: one.filename.startswith(_WINDROW), called))
+    return "".join(traceback.format_list(own or called)).rstrip()

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Final
 
 from windrow.errors import StoreError
+from windrow.logging import event
 from windrow.queue import checks
 from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
@@ -298,6 +299,7 @@ class Worker:
             logger.error(
                 "%d jobs could not be handed back; they run again when their leases run out",
                 len(self._runs),
+                extra=event("jobs.not_released", count=len(self._runs)),
             )
 
     async def _until_empty_or_now(self, seconds: float) -> None:
@@ -324,7 +326,11 @@ class Worker:
                 await self._presence.leave()
         except (StoreError, TimeoutError) as error:
             # Both would only have been over a little sooner than by themselves.
-            logger.warning("could not say good-bye to the database: %s", error)
+            logger.warning(
+                "the worker could not be deregistered: %s",
+                error,
+                extra=event("worker.not_deregistered", worker=self.name, error=str(error)),
+            )
 
     async def _stop_when_idle(self, claimer: Claimer, wait_for_retries: float) -> None:
         """Idle: nothing runs, nothing can be claimed, nothing is about to become ready, and no
@@ -343,7 +349,11 @@ class Worker:
                 is_idle = await claimer.look_again() and not moved
                 counts = await self._queue.counts() if is_idle else {}
             except StoreError as error:
-                logger.warning("cannot see whether there is more to do: %s", error)
+                logger.warning(
+                    "cannot see whether there is more to do: %s",
+                    error,
+                    extra=event("service.failed", service="idle check", error=str(error)),
+                )
                 await asyncio.sleep(1.0)
                 continue
             wait = self._next_retry(looked_at) - looked_at

@@ -29,7 +29,7 @@ from windrow.errors import EmbedderUnavailable, EnrichError, ProviderError
 from windrow.index.embed.endpoint import EndpointEmbedder
 from windrow.ingest.enrich.llm import Model
 from windrow.ingest.providers import Provider
-from windrow.redaction import log_to
+from windrow.logging import configure_logging
 from windrow.services.web import start_crawl, start_scrape
 from windrow.settings import Settings
 from windrow.web.site import ROUTES, create_site
@@ -227,7 +227,8 @@ def test_what_a_command_logs_has_no_password(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(logging.root, "handlers", [])
     monkeypatch.setattr(logging.root, "level", logging.NOTSET)
     told = io.StringIO()
-    log_to(told, logging.INFO)
+    monkeypatch.setattr(logging, "captureWarnings", lambda capture: None)
+    configure_logging(stream=told)
     try:
         raise ValueError(f"no way to redis://:{WORD}@h/0")
     except ValueError:

@@ -43,6 +43,8 @@ _CODES: Final[dict[str, type[StoreError]]] = {
     "42501": NotAllowed,  # a missing privilege, or a row that a policy refuses
 }
 _NO_TABLES: Final = {"42P01", "3F000"}  # undefined table, undefined schema
+# Of a login: no such user, a wrong password, no such database.
+_REFUSED_LOGINS: Final = {"28000", "28P01", "3D000"}
 _TOO_DEEP: Final = "54001"  # the JSON parser ran out of stack
 _BAD_VALUES: Final = {"22003", "22008", "22P02", "22P05", "22021", "54000"}
 
@@ -104,7 +106,10 @@ def from_sqlstate(code: str, message: str) -> WindrowError:
     if code in _BAD_VALUES:
         return InvalidJob(f"the database cannot hold this: {message}")
     kind = _CODES.get(code) or _CLASSES.get(code[:2]) or StoreError
-    return kind(f"{message} (SQLSTATE {code})")
+    made = kind(f"{message} (SQLSTATE {code})")
+    if code in _REFUSED_LOGINS:
+        made.hint = "see whether WINDROW_DATABASE_URL has the right user, password and database"
+    return made
 
 
 def _from_interface_error(error: Exception) -> StoreError:

@@ -226,3 +226,9 @@ def test_options_for_us_are_taken_out_of_the_url() -> None:
 def test_option_that_is_no_number_is_refused() -> None:
     with pytest.raises(ConfigError, match="pool_size"):
         parse_url("postgresql://h/db?pool_size=many")
+
+
+async def test_a_database_that_does_not_exist_is_an_error_with_a_hint(url: str) -> None:
+    with pytest.raises(StoreError, match=r'database ".*_gone" does not exist') as refused:
+        await PostgresStore.open(f"{url}_gone", clock=Clock())
+    assert "WINDROW_DATABASE_URL" in refused.value.hint

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from windrow.errors import WindrowError
 from windrow.integrations.django.handlers import project_handlers
 from windrow.integrations.django.opening import queue_options, queue_url
+from windrow.logging import configure_logging
 from windrow.queue.queue import Queue
 from windrow.settings import load_settings
 from windrow.worker.worker import DEFAULT_CONCURRENCY, DEFAULT_GRACE, Worker
@@ -64,3 +65,11 @@ class Command(BaseCommand):
                 kinds = ", ".join(sorted(one.kind for one in handlers))
                 self.stdout.write(f"worker {worker.name} takes {kinds}")
             await worker.run(until_idle=options["until_idle"], handle_signals=True)
+
+
+def _log(verbosity: int) -> None:
+    """Log as `windrow worker` does, where the project's LOGGING says nothing of Windrow."""
+    if not logging.getLogger("windrow").hasHandlers():
+        settings = load_settings()
+        usual = {0: "warning", 1: "info"}.get(verbosity, "debug")
+        configure_logging(settings.log_format, settings.log_level or usual)
