@@ -1,8 +1,10 @@
 """`windrow`, and `python -m windrow`. Loads nothing before it can be interrupted: Ctrl-C in the
-moment of starting is as quiet as later."""
+moment of starting is as quiet as later. Garbage is not looked for until a command is loaded
+(`cli/lazy.py`): there is none."""
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Final
 
@@ -10,6 +12,7 @@ INTERRUPTED: Final = 130
 
 
 def main() -> None:
+    gc.disable()
     try:
         from windrow.cli.main import main as run
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 from typing import Any
 
+import pytest
 from rich.console import Console
 
+from tests.cli.conftest import Windrow
 from windrow.cli.search import SNIPPET_LINES, _shown
 from windrow.search.request import Found
 
@@ -39,3 +42,14 @@ def test_a_snippet_reads_as_text_and_not_as_markdown() -> None:
 
     assert lines == ["Hay dried in rows, see the barn"]
     assert marked == ["dried"]
+
+
+def test_a_question_needs_no_threads_of_blas(
+    windrow: Windrow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "8")  # somebody's own choice stays
+    windrow("search", "hay")
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "8"
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    windrow("search", "hay")
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"

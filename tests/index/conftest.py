@@ -1,4 +1,4 @@
-"""The three homes of an index, each empty."""
+"""The three backends of an index, each empty; the embedded one also with its fields indexed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.postgres_server import PostgresServer, find_wheel_binaries
 from windrow.index.home import Index, Space
 
-HOMES = ("edge", "qdrant", "pgvector")
+HOMES = ("edge", "edge-indexed", "qdrant", "pgvector")
 
 
 @pytest.fixture(scope="session")
@@ -58,10 +58,11 @@ def space() -> Space:
 
 
 def open_home(home: str, request: pytest.FixtureRequest, folder: Path) -> Index:
-    if home == "edge":
-        from windrow.index.edge import EdgeIndex
+    if home.startswith("edge"):
+        from windrow.index.edge import INDEXED_FROM, EdgeIndex
 
-        return EdgeIndex(folder / "index")
+        indexed_from = 1 if home == "edge-indexed" else INDEXED_FROM
+        return EdgeIndex(folder / "index", indexed_from=indexed_from)
     if home == "qdrant":
         from qdrant_client import AsyncQdrantClient
 

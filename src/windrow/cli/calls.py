@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from msgspec import structs
 
+from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     INTERRUPTED,
     DatabaseOption,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-app = typer.Typer(help="Add, list and show recordings of calls.", no_args_is_help=True)
+app = Noun(help="Add, list and show recordings of calls.", no_args_is_help=True)
 OrgOption = Annotated[str | None, typer.Option("--org", metavar="ID", help="Whose they are.")]
 
 

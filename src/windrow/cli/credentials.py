@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     MISUSED,
     DatabaseOption,
@@ -24,7 +25,7 @@ from windrow.cli.output import (
 from windrow.queue.records import CredentialInfo
 from windrow.services.credentials import add_credential, list_credentials, remove_credential
 
-app = typer.Typer(help="Add, list and remove credentials of sites.", no_args_is_help=True)
+app = Noun(help="Add, list and remove credentials of sites.", no_args_is_help=True)
 
 TenantOption = Annotated[str | None, typer.Option(help="Whose it is. Default: nobody's.")]
 

@@ -32,7 +32,7 @@ from windrow.services.jobs import count_expired, prune_jobs
 from windrow.services.taking_back import count_leaving, take_back_jobs
 from windrow.settings import load_settings
 
-app = typer.Typer(help="Make, upgrade and look at the database.", no_args_is_help=True)
+app = Noun(help="Make, upgrade and look at the database.", no_args_is_help=True)
 app.add_typer(cron.app, name="cron")
 app.add_typer(dialect.app, name="dialect")
 app.add_typer(rls.app, name="rls")

@@ -20,7 +20,7 @@ from windrow.queue.dialects.loading import DialectInfo
 from windrow.services.database import install_dialect, list_dialects, remove_dialect
 from windrow.settings import load_settings
 
-app = typer.Typer(help="Let workers that speak another schema share the queue.")
+app = Noun(help="Let workers that speak another schema share the queue.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Such as processing_jobs.")]
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     AfterOption,
     DatabaseOption,
@@ -28,7 +29,7 @@ from windrow.services.groups import (
     resume_group,
 )
 
-app = typer.Typer(help="List, show, pause, resume and cancel groups.", no_args_is_help=True)
+app = Noun(help="List, show, pause, resume and cancel groups.", no_args_is_help=True)
 
 GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Its id, or the beginning of it.")]
 

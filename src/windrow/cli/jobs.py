@@ -70,7 +70,7 @@ from windrow.services.jobs import (
     wait_for_jobs,
 )
 
-app = typer.Typer(help="List, show, retry, edit, cancel and clean up jobs.", no_args_is_help=True)
+app = Noun(help="Add, list, show, retry, edit, cancel and clean up jobs.", no_args_is_help=True)
 
 Ids = Annotated[list[str] | None, typer.Argument(help="Whole ids, or beginnings of them.")]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="Its id, or how that begins.")]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     DatabaseOption,
     JsonOption,
@@ -25,7 +26,7 @@ PerOption = Annotated[str, typer.Option("--per", help="day or month, by UTC.")]
 
 KeyName = Annotated[str, typer.Argument(help="What the key is called.")]
 
-app = typer.Typer(help="Make, list and revoke keys of the HTTP API.", no_args_is_help=True)
+app = Noun(help="Make, list and revoke keys of the HTTP API.", no_args_is_help=True)
 
 
 @app.command()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     INTERRUPTED,
     DatabaseOption,

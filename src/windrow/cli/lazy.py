@@ -6,12 +6,18 @@ takes is imports.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
+from copy import copy
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command, get_group
+from typer.main import get_command, get_command_name, get_group
+from typer.models import CommandInfo
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Command(NamedTuple):
@@ -20,38 +26,50 @@ class Command(NamedTuple):
     module: str
     name: str
     help: str
+    extra: str = ""  # without which it cannot run
 
 
-def load(name: str, command: Command) -> Any:
-    """The command itself."""
+class PlainCommand(TyperCommand):
+    """A command whose usage line names its arguments without braces."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [_clear_piece(one) for one in super().collect_usage_pieces(ctx)]
+
+
+class Noun(typer.Typer):
+    """The commands of one noun."""
+
+    def command(
+        self, name: str | None = None, *, cls: type[TyperCommand] | None = None, **options: Any
+    ) -> Callable[[F], F]:
+        return super().command(name, cls=cls or PlainCommand, **options)
+
+
+def load(name: str, command: Command, word: str | None = None) -> Any:
+    """The command itself. Of a noun with `word` after it only the verb that this names, if it names
+    one: Typer takes a millisecond to read the options of each."""
     module = import_module(command.module)
     found = getattr(module, command.name)
     if isinstance(found, typer.Typer):
-        group = get_group(found)
+        group = get_group(_only(word, found))
         group.name = name
-        return _clear(group)
-    alone = typer.Typer(add_completion=False)
+        return group
+    alone = Noun(add_completion=False)
     alone.command(name, context_settings=getattr(module, "CONTEXT", None))(found)
-    return _clear(get_command(alone))
+    return get_command(alone)
 
 
-def _clear(command: Any) -> Any:
-    """The same command, and those below it, with a help in our words. Typer makes the commands of a
-    noun itself, so they are changed where all of them are there."""
-    get_params, get_pieces = command.get_params, command.collect_usage_pieces
-    command.get_params = lambda ctx: _clear_params(get_params(ctx))
-    command.collect_usage_pieces = lambda ctx: [_clear_piece(one) for one in get_pieces(ctx)]
-    for below in getattr(command, "commands", {}).values():
-        _clear(below)
-    return command
+def _only(word: str | None, noun: typer.Typer) -> typer.Typer:
+    verbs = [one for one in noun.registered_commands if word is not None and _name(one) == word]
+    if not verbs:
+        return noun
+    narrowed = copy(noun)
+    narrowed.registered_commands, narrowed.registered_groups = verbs, []
+    return narrowed
 
 
-def _clear_params(params: list[Any]) -> list[Any]:
-    """A flag takes no value, so it has no type to be told."""
-    for param in params:
-        if getattr(param, "is_flag", False) and param.metavar is None:
-            param.metavar = ""
-    return params
+def _name(verb: CommandInfo) -> str:
+    return verb.name or get_command_name(getattr(verb.callback, "__name__", ""))
 
 
 def _clear_piece(piece: str) -> str:
@@ -74,13 +92,13 @@ def commands(known: dict[str, Command]) -> type[TyperGroup]:
             for name, command in known.items():
                 self.commands[name] = TyperCommand(name, help=command.help)
 
-        def get_params(self, ctx: Any) -> list[Any]:
-            return _clear_params(super().get_params(ctx))
-
         def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
             name, command, rest = super().resolve_command(ctx, args)
             if name in known:
-                command = load(name, known[name])
+                command = load(name, known[name], rest[0] if rest else None)
+            if not gc.isenabled():  # `windrow.__main__` has disabled it
+                gc.freeze()  # what was loaded stays
+                gc.enable()
             return name, command, rest
 
     return Commands

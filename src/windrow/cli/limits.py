@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     DatabaseOption,
     JsonOption,
@@ -23,7 +24,7 @@ from windrow.services.limits import list_limits, park_key, remove_limit, set_lim
 
 LimitKey = Annotated[str, typer.Argument(help="Which key.")]
 
-app = typer.Typer(help="List, set and remove limits; park a key.", no_args_is_help=True)
+app = Noun(help="List, set and remove limits; park a key.", no_args_is_help=True)
 
 
 @app.command("list")

@@ -20,7 +20,7 @@ _NOUNS: Final = {
     "credentials": "Add, list and remove credentials of sites.",
     "db": "Make, upgrade and look at the database.",
     "groups": "List, show, pause, resume and cancel groups.",
-    "jobs": "List, show, retry, edit, cancel and clean up jobs.",
+    "jobs": "Add, list, show, retry, edit, cancel and clean up jobs.",
     "keys": "Make, list and revoke keys of the HTTP API.",
     "limits": "List, set and remove limits; park a key.",
     "migrate": "Bring in work that other queues hold.",
@@ -29,7 +29,10 @@ _NOUNS: Final = {
     "video": "Add videos and look at what is said in them.",
 }
 _VERBS: Final = {
-    "bench": "Measure Windrow beside its floor and its peers. Takes what `python -m bench` takes.",
+    "bench": (
+        "Measure how many jobs a second this database does, with jobs that do nothing. They have a "
+        "queue of their own and are deleted at the end."
+    ),
     "demo": (
         "Crawl, read, search, and kill a worker, on this machine only and in a temporary folder."
     ),
@@ -48,6 +51,20 @@ _VERBS: Final = {
         "Run jobs until stopped: the first signal lets running handlers end, the second does not."
     ),
 }
+# Of those that need one. What a command lacks besides is named when it is met.
+_EXTRAS: Final = {
+    "calls": "knowledge",
+    "credentials": "server",
+    "demo": "all",
+    "keys": "server",
+    "mcp": "knowledge",
+    "migrate": "web",
+    "search": "knowledge",
+    "serve": "server",
+    "video": "knowledge",
+}
+# They say it in their log.
+_LOGGING: Final = ("mcp", "serve", "worker")
 _KNOWLEDGE: Final = "windrow.cli.knowledge"
 _WEB: Final = "windrow.cli.web"
 COMMANDS: Final = {
@@ -56,26 +73,37 @@ COMMANDS: Final = {
         "add",
         "Add a file, a folder, a project, a site, a page, a library or a note, "
         "so that it is found.",
+        "knowledge",
     ),
     "watch": Command(
         _KNOWLEDGE,
         "watch",
         "Add folders and keep what is known of them as they are, until Ctrl-C.",
+        "knowledge",
     ),
     "scrape": Command(
-        _WEB, "scrape", "Scrape pages: print them as markdown, or write them to a folder."
+        _WEB, "scrape", "Scrape pages: print them as markdown, or write them to a folder.", "web"
     ),
     "crawl": Command(
-        _WEB, "crawl", "Crawl a site. Ctrl-C leaves it as it is; `--resume ID` goes on."
+        _WEB, "crawl", "Crawl a site. Ctrl-C leaves it as it is; `--resume ID` goes on.", "web"
     ),
-    "map": Command(_WEB, "map_", "List the addresses of a site, one a line."),
+    "map": Command(_WEB, "map_", "List the addresses of a site, one a line.", "web"),
     "batch": Command(
-        _WEB, "batch", "Scrape many pages as one: counted, left and gone on with like a crawl."
+        _WEB,
+        "batch",
+        "Scrape many pages as one: counted, left and gone on with like a crawl.",
+        "web",
     ),
-    **{name: Command(f"windrow.cli.{name}", name, help) for name, help in _VERBS.items()},
-    **{name: Command(f"windrow.cli.{name}", "app", help) for name, help in _NOUNS.items()},
+    **{
+        name: Command(f"windrow.cli.{name}", name, help, _EXTRAS.get(name, ""))
+        for name, help in _VERBS.items()
+    },
+    **{
+        name: Command(f"windrow.cli.{name}", "app", help, _EXTRAS.get(name, ""))
+        for name, help in _NOUNS.items()
+    },
     "sources": Command(
-        _KNOWLEDGE, "app", "List, show, refresh, export, import and remove sources."
+        _KNOWLEDGE, "app", "List, show, refresh, export, import and remove sources.", "knowledge"
     ),
 }
 
@@ -90,6 +118,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Print where an error came from, not only what it is.")
@@ -101,6 +130,8 @@ def root(
     from windrow.cli import output  # not at the top: `--help` and `--version` start without it
 
     output.show_traces(debug)
+    if context.invoked_subcommand not in _LOGGING:
+        output.warn_of_misspelled_settings()
 
 
 def arranged(words: Sequence[str]) -> list[str]:
@@ -139,10 +170,14 @@ def _explain(error: Exception, words: Sequence[str]) -> str | int:
     if isinstance(error, ModuleNotFoundError):
         from windrow.extras import explain_import
 
-        if output.shows_traces():
-            from windrow.redaction import redact_text
+        command = next((word for word in words if word in COMMANDS), "")
+        extra = COMMANDS[command].extra if command else ""
+        if (missing := explain_import(error, extra, f"windrow {command}")) is not None:
+            return output.give_up(str(missing), output.MISUSED).exit_code
+    if output.shows_traces():
+        from windrow.redaction import redact_text
 
-            sys.exit(redact_text("".join(traceback.format_exception(error)).rstrip()))
-        what = f"{type(error).__name__}: {error}".rstrip(": ")
-        hint = "the same with --debug shows where it came from"
-        sys.exit(output.give_up(what, hint=hint).exit_code)
+        return redact_text("".join(traceback.format_exception(error)).rstrip())
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    hint = "the same with --debug shows where it came from"
+    return output.give_up(what, hint=hint).exit_code

@@ -22,7 +22,7 @@ from windrow.services.migration import migrating
 from windrow.services.migration.reports import MigrationReport, Rollback, Verification
 from windrow.settings import load_settings
 
-app = typer.Typer(help="Bring in work that other queues hold.", no_args_is_help=True)
+app = Noun(help="Bring in work that other queues hold.", no_args_is_help=True)
 
 UNREADABLE = 2
 

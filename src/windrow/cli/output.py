@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import compress
-from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 import msgspec
 import typer
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
-from rich.text import Text
 
 from windrow.errors import Blocked, ConfigError, InvalidOptions, InvalidSearch, WindrowError
 from windrow.logging import configuration, event
 from windrow.queue.job import Job, JobState
 from windrow.redaction import redact, redact_text
-from windrow.settings import Settings, load_settings
+from windrow.settings import Settings, load_settings, unknown_variables
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -31,6 +35,7 @@ DatabaseOption = Annotated[
     typer.Option("--database", "-d", metavar="URL", help="Default: WINDROW_DATABASE_URL."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+# Of every command that deletes, or that cancels or moves more than the jobs given by id.
 YesOption = Annotated[
     bool, typer.Option("--yes", "-y", help="Do it. Without this, only say what would be done.")
 ]
@@ -48,14 +53,16 @@ MISUSES = (ConfigError, InvalidOptions, InvalidSearch)
 
 _debugging = [False]
 
-STATE_STYLES = {
-    JobState.READY: "cyan",
-    JobState.ACTIVE: "green",
-    JobState.FAILED: "bold red",
-    JobState.CANCELLED: "yellow",
-    JobState.PAUSED: "yellow",
-    JobState.HELD: "magenta",
-    JobState.COMPLETED: "dim",
+# As terminals know them.
+BOLD: Final = "1"
+STATE_STYLES: Final = {
+    JobState.READY: "36",  # cyan
+    JobState.ACTIVE: "32",  # green
+    JobState.FAILED: "1;31",  # bold red
+    JobState.CANCELLED: "33",  # yellow
+    JobState.PAUSED: "33",
+    JobState.HELD: "35",  # magenta
+    JobState.COMPLETED: "2",  # dim
 }
 
 
@@ -74,10 +81,10 @@ def ask(
     return run(work())
 
 
-def load(database: str | None) -> Settings:
-    """The settings in force, with the database that was named."""
+def load(database: str | None, **flags: Any) -> Settings:
+    """The settings in force, with the database and other flags that were given."""
     try:
-        return load_settings({"database_url": database})
+        return load_settings({"database_url": database, **flags})
     except ConfigError as error:
         raise give_up(str(error), MISUSED) from error
 
@@ -106,12 +113,23 @@ def show_traces(is_wanted: bool) -> None:
     _debugging[:] = [is_wanted]
 
 
+def warn_of_misspelled_settings() -> None:
+    for name, meant in unknown_variables(os.environ).items():
+        if meant:
+            print(f"warning: {name} is not a setting; did you mean {meant}?", file=sys.stderr)
+
+
 def shows_traces() -> bool:
     return _debugging[0]
 
 
 def give_up(why: str, code: int = FAILED, *, hint: str = "") -> typer.Exit:
-    """Say on stderr what is wrong, and what helps; to be raised."""
+    """Say on stderr what is wrong, and what helps; to be raised. Among JSON it is a record."""
+    log = configuration()
+    if log is not None and log.format == "json":
+        failed = event("command.failed", exit_code=code, hint=hint)
+        logger.critical("%s", why, extra=failed)
+        return typer.Exit(code)
     print(f"error: {redact_text(why)}", file=sys.stderr)
     if hint:
         print(f"hint: {hint}", file=sys.stderr)
@@ -125,6 +143,8 @@ def hint_at(why: str) -> str:
 
 def make_console() -> Console:
     """Where people read: in colour on a terminal, unless NO_COLOR is set."""
+    from rich.console import Console  # not at the top: it takes a tenth of a listing
+
     colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
     return Console(color_system=colours, highlight=False)
 
@@ -133,6 +153,8 @@ class StatusLine:
     """How far something is, in one line that is drawn anew, on stderr."""
 
     def __init__(self, *, is_shown: bool) -> None:
+        from rich.console import Console
+
         self._status = Console(stderr=True, highlight=False).status("") if is_shown else None
 
     def __enter__(self) -> StatusLine:
@@ -146,6 +168,8 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         if self._status is not None:
+            from rich.text import Text
+
             self._status.update(Text(text))
 
 
@@ -165,14 +189,26 @@ def print_preview(would: str, fields: Mapping[str, Any], as_json: bool) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table as wide as the terminal."""
-    console = make_console()
-    for line in table_lines(columns, rows, shutil.get_terminal_size().columns):
-        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+    width = shutil.get_terminal_size().columns
+    for line in table_lines(columns, rows, width, is_coloured=_is_coloured()):
+        print(line)
+
+
+def _is_coloured() -> bool:
+    """Where rich would print colours; to load it takes as long as to read the jobs of a table."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    is_terminal = sys.stdout.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    return is_terminal or bool(os.environ.get("FORCE_COLOR"))
 
 
 def table_lines(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], width: int
-) -> Iterator[Text]:
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    width: int,
+    *,
+    is_coloured: bool = False,
+) -> Iterator[str]:
     """A table no wider than this; if need be columns in which there is nothing are left out, ids
     are cut to a beginning that still names the job, then the widest cells. A column whose name ends
     in # is set to the right."""
@@ -184,12 +220,19 @@ def table_lines(
         widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     widths = _fitted(widths, columns, width)
     for number, row in enumerate(cells):
-        line = Text("  ").join(
-            Text(_set(text, room, column), _style(text, column) if number else "bold")
+        shown = [
+            _painted(
+                _set(text, room, column),
+                (_style(text, column) if number else BOLD) if is_coloured else "",
+            )
             for text, room, column in zip(row, widths, columns, strict=True)
-        )
-        line.rstrip()
-        yield line
+        ]
+        yield "  ".join(shown).rstrip()
+
+
+def _painted(text: str, style: str) -> str:
+    word = text.strip()
+    return text.replace(word, f"\033[{style}m{word}\033[0m", 1) if style and word else text
 
 
 def _without_empty(
@@ -316,3 +359,12 @@ def parse_duration(text: str) -> float:
     if not 0 <= seconds < float("inf"):
         raise typer.BadParameter(f"{text!r} is not a duration that can have passed")
     return seconds
+
+
+def parse_time(text: str) -> datetime:
+    """A time in ISO 8601; without a zone it is UTC."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a time: write 2026-01-31T02:30+01:00") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     DatabaseOption,
     JsonOption,
@@ -28,7 +29,7 @@ from windrow.services.queues import (
     set_queue,
 )
 
-app = typer.Typer(help="List, look at, pause, resume and bound queues.", no_args_is_help=True)
+app = Noun(help="List, look at, pause, resume and bound queues.", no_args_is_help=True)
 
 Names = Annotated[list[str], typer.Argument(metavar="QUEUE…", help="Which queues.")]
 

@@ -47,7 +47,7 @@ from windrow.services.schedules import (
     resume_schedule,
 )
 
-app = typer.Typer(help="Add, list, show, pause, resume and remove schedules.", no_args_is_help=True)
+app = Noun(help="Add, list, show, pause, resume and remove schedules.", no_args_is_help=True)
 
 
 Name = Annotated[str, typer.Argument(help="What the schedule is called.")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     INTERRUPTED,
     DatabaseOption,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-app = typer.Typer(help="Add videos and look at what is said in them.", no_args_is_help=True)
+app = Noun(help="Add videos and look at what is said in them.", no_args_is_help=True)
 
 
 @app.command()

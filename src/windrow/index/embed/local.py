@@ -123,7 +123,8 @@ class LocalEmbedder:
     def _widen(self, tokens: Sequence[int]) -> None:
         """Have the rows of these tokens in full width: what is halved takes long to add up."""
         used = np.array(tokens, np.intp)
-        new = np.unique(used[~self._is_wide[used]])
+        # `np.unique` loads numpy's masked arrays, which take longer than to embed a question.
+        new = list(set(used[~self._is_wide[used]].tolist()))
         self._wide[new] = self._table[new]
         self._is_wide[new] = True  # the last step: whoever sees it finds the row
 
