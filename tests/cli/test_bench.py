@@ -1,26 +1,24 @@
-"""`windrow bench` finds the benchmarks of a checkout, and says so where there are none."""
+"""`windrow bench`: rates of a database, which is left as it was."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).parent.parent.parent
+from tests.cli.conftest import Read, Windrow
+from windrow import Queue
 
 
-def windrow_bench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "windrow", "bench", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def test_rates_are_measured_and_nothing_is_left(read: Read, store_url: str) -> None:
+    with Queue.sync(store_url) as queue:
+        mine = queue.enqueue("work")
+        measured = read("bench", "--jobs", "1500")
+        assert measured["jobs"] == 1500
+        assert measured["enqueued"] > 0
+        assert measured["run"] > 0
+        assert [job.id for job in queue.list()] == [mine.id]
+        assert {one.name: one.counts for one in queue.queues()} == {"default": {"ready": 1}}
 
 
-def test_bench_hands_its_arguments_on() -> None:
-    told = windrow_bench(ROOT, "--help")
-    assert told.returncode == 0
-    assert "--rounds" in told.stdout
-
-
-def test_outside_of_a_checkout_bench_says_where_the_benchmarks_are(tmp_path: Path) -> None:
-    told = windrow_bench(tmp_path)
-    assert told.returncode == 1
-    assert "checkout" in told.stderr
+def test_a_number_of_jobs_that_is_out_of_range_is_refused(windrow: Windrow) -> None:
+    for number in ("0", "-5", "1000001"):
+        refused = windrow("bench", "--jobs", number)
+        assert refused.returncode == 2
+        assert "from 1 to 1000000" in refused.stderr

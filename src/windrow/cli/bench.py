@@ -1,21 +1,26 @@
-"""`windrow bench`: the benchmarks of a source checkout, which are not part of the package."""
+"""`windrow bench`: how fast this database is."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
-from windrow.cli.output import give_up
+from windrow.cli.output import DatabaseOption, JsonOption, ask, print_json
+from windrow.services.benchmark import measure_rates
 
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
-
-def bench(context: typer.Context) -> None:
-    """Measure Windrow beside its floor and its peers. Takes what `python -m bench` takes."""
-    if not Path("bench/__main__.py").is_file():
-        raise give_up("run this in a checkout of Windrow's source: the benchmarks are there")
-    command = [sys.executable, "-m", "bench", *context.args]
-    raise typer.Exit(subprocess.call(command))  # noqa: S603 - what the person at the keyboard typed
+def bench(
+    jobs: Annotated[int, typer.Option(help="How many jobs to enqueue and run.")] = 10_000,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how many jobs a second this database does, with jobs that do nothing. They have a
+    queue of their own and are deleted at the end."""
+    measured = ask(measure_rates, database, jobs)
+    if as_json:
+        print_json(asdict(measured))
+        return
+    print(f"enqueued  {measured.enqueued:>9,.0f} jobs/s")
+    print(f"run       {measured.run:>9,.0f} jobs/s")
