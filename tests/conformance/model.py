@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from windrow.queue.job import FINAL, UNCLAIMED, JobState
-from windrow.queue.limits import Held, Limit, choose_jobs
+from windrow.queue.limits import (
+    PATIENCE_SECONDS,
+    UNSERVED_SECONDS,
+    Held,
+    Idle,
+    Lane,
+    Limit,
+    choose_places,
+    release,
+)
 from windrow.queue.records import FOREVER, Finish, GroupRow, JobRow, LimitRow, OnFull
 
 S = JobState
@@ -304,6 +313,17 @@ class Model:
             self._end(job, finish.state)
         return True
 
+    def has_ended_otherwise(self, finish: Finish) -> bool:
+        """Whether a run that has ended cannot have ended like this, by where its job is now."""
+        state = self.jobs[finish.id].state
+        match finish.state:
+            case S.COMPLETED:
+                return state not in (S.COMPLETED, S.WAITING)
+            case S.READY:
+                return state not in (*UNCLAIMED, S.CANCELLED)
+            case _:
+                return state != finish.state
+
     def _waits_for_group(self, job: MJob) -> bool:
         return job.root_of is not None and not self.groups[job.root_of].has_ended
 
@@ -407,6 +427,8 @@ class Model:
         self.groups[row.id] = MGroup(row.id, row.root, row.then, row.is_open, row.max_jobs)
         if root is not None:
             root.root_of = row.id
+            if root.stop_as == S.CANCELLED:
+                self.cancel_group(self.groups[row.id])
         return row.id
 
     def close_group(self, group_id: str) -> None:
@@ -421,7 +443,7 @@ class Model:
         members = [job for job in self.jobs.values() if job.group == group.id]
         for job in members:
             if job.state == S.ACTIVE:
-                job.stop_as = S.CANCELLED
+                self._tell_to_end(job)
         # All at once: a follower among them must not take the place of its first.
         leaving = [job for job in members if job.state in UNCLAIMED or job.state == S.WAITING]
         self._cancel_all(leaving)
@@ -437,9 +459,15 @@ class Model:
 
     def cancel(self, job: MJob) -> None:
         if job.state == S.ACTIVE:
-            job.stop_as = S.CANCELLED
+            self._tell_to_end(job)
         elif job.is_live:
             self._cancel_all([job])
+
+    def _tell_to_end(self, job: MJob) -> None:
+        """A running job; the group that it is the root of goes at once."""
+        job.stop_as = S.CANCELLED
+        if job.root_of is not None:
+            self.cancel_group(self.groups[job.root_of])
 
     def pause(self, job: MJob) -> None:
         if job.state == S.ACTIVE:

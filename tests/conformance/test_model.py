@@ -248,15 +248,19 @@ class StoreMachine(RuleBasedStateMachine):
         job = expected.jobs.get(job_id)
         is_new = job is not None and job.state == S.ACTIVE and job.token == token
         is_accepted = expected.finish(finish)
+        is_other = is_accepted and not is_new and expected.has_ended_otherwise(finish)
         outcomes = [self.follow_up(expected, new) for new in rows] if is_new else []
         expected.settle()
         finished = self.run(self.store.finish_jobs([finish]))
         self.model = expected
 
         assert finished.lost == (() if is_accepted else (job_id,))
+        assert finished.conflicting == ((job_id,) if is_other else ())
         if is_new:
             assert [(one.outcome, one.id) for one in finished.then] == outcomes
             self.learn_seqs(finished.then)
+        elif is_other:
+            assert finished.then == ()
         elif is_accepted:
             assert [one.outcome for one in finished.then] == ["existing"] * len(rows)
 
@@ -439,7 +443,9 @@ class StoreMachine(RuleBasedStateMachine):
         then = row("then", queue="a") if has_then else None
         new = GroupRow(id=new_id(), root=chosen, then=then, is_open=is_open, max_jobs=max_jobs)
 
-        assert self.run(self.store.create_group(new)).id == self.model.create_group(new)
+        made = self.run(self.store.create_group(new))
+        assert made.id == self.model.create_group(new)
+        self.model.settle()
 
     @precondition(lambda self: self.model.groups and self.model.jobs)
     @rule(pick=st.integers(0, 99), job=st.integers(0, 99), keys=GROUP_KEYS)
@@ -486,8 +492,6 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(pick=st.integers(0, 99))
     def cancel(self, pick: int) -> None:
         job = self.pick_job(pick)
-        # When the group of a running root is cancelled, now or with the root, is left open.
-        assume(job.state != S.ACTIVE or job.root_of is None)
         self.model.cancel(job)
         self.model.settle()
 
@@ -671,14 +675,14 @@ class LimitMachine(StoreMachine):
 
     @rule(active=st.sampled_from([0, 1, 2, 3]), key=KEYS)
     def lower_and_claim(self, active: int, key: str) -> None:
-        self.set_limit(key, None, None, None, 1.0)
+        self.set_limit(key, None, None, None)
         self.promote(None)
-        self.set_limit(key, active, None, None, 1.0)
+        self.set_limit(key, active, None, None)
         self.claim(None, 5)
 
     @rule(burst=st.sampled_from([1, 3]), seconds=SECONDS)
     def rate_and_claim(self, burst: int, seconds: float) -> None:
-        self.set_limit("z", None, 0.5, burst, 1.0)
+        self.set_limit("z", None, 0.5, burst)
         for _ in range(2):
             self.promote(None)
             self.claim(None, 2)

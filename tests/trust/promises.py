@@ -53,7 +53,12 @@ PROMISES = (
         "The jobs of a killed worker run again within its lease + 5 s.",
         "A lease is 30 s unless told otherwise; a leader's term and its look-out together are "
         "shorter than 5 s, and whoever renews leases of its own sees those that ran out.",
-        ("tests/integration/test_workers.py", "tests/worker/test_life.py"),
+        (
+            "tests/conformance/test_lease.py",
+            "tests/integration/test_workers.py",
+            "tests/worker/test_life.py",
+            "tests/knowledge/test_killed.py",
+        ),
     ),
     Promise(
         "group_ends",
@@ -63,19 +68,35 @@ PROMISES = (
         ("groups_finish_once",),
     ),
     Promise(
+        "cancel_holds",
+        "After a cancel was answered, nothing of the group begins; only what runs may still end.",
+        "The cancel of a root or a group, running or not, cancels what waits and closes the group "
+        "in one transaction; what runs is told with the next renewal of its lease.",
+        ("tests/conformance/test_groups.py", "tests/web/test_cancel.py"),
+    ),
+    Promise(
         "limits_hold",
         "Limits, counted by live leases, hold at every instant.",
         "A job is let in by a transaction that has locked the rows of its limits; what is in use "
-        "is counted from the jobs, so a crash leaks nothing.",
-        ("tests/integration/test_limit_race.py",),
+        "is counted from the jobs, so a crash leaks nothing. A ready job that cannot run gives its "
+        "place to one that waits for it.",
+        (
+            "tests/integration/test_limit_race.py",
+            "tests/conformance/test_places.py",
+            "tests/worker/test_places.py",
+        ),
         ("limits_hold",),
     ),
     Promise(
         "bounded",
         "No job can fail or crash for ever, nor keep others from their turn by doing so.",
         "Attempts and crashes are counted apart, and each has a bound; a job near its last crash "
-        "is run alone.",
-        ("tests/conformance/test_retry_and_crash.py",),
+        "is run alone. A wrong return value or a broken exception fails its own job.",
+        (
+            "tests/conformance/test_retry_and_crash.py",
+            "tests/worker/test_bad_ends.py",
+            "tests/worker/test_service.py",
+        ),
         ("bounded_attempts",),
     ),
     Promise(
@@ -104,6 +125,20 @@ PROMISES = (
         "Bad input gets a clear error, and nothing is half-written.",
         "What is handed in is checked before the first write; what is written is one transaction.",
         ("tests/conformance/test_refusals.py",),
+    ),
+    Promise(
+        "patterns_bounded",
+        "No pattern that somebody hands in stops the work of others.",
+        "Regular expressions, globs, rules of files and patterns of schemas run in linear time "
+        "(RE2), within bounds of number, length and size, and outside the event loop.",
+        ("tests/trust/input/test_patterns.py",),
+    ),
+    Promise(
+        "secrets_left_out",
+        "Secrets in folders are not indexed, unless somebody asks for it.",
+        "Files are judged by name and content before they are indexed; what was skipped or "
+        "redacted is listed with the reason.",
+        ("tests/knowledge/test_secrets.py", "tests/unit/test_file_secrets.py"),
     ),
     Promise(
         "steady",

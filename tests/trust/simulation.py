@@ -3,6 +3,10 @@ goes next, what each does, how the clock moves, who is killed and where, which r
 
     python -m tests.trust.simulation --seed 7 --store sqlite --trace   # one seed, told step by step
     python -m tests.trust.simulation --seeds 2000                      # many, until one fails
+    python -m tests.trust.simulation --of workers --seed 7 --trace     # real workers, see below
+
+A simulation of the queue (`stage.py`) drives the store, with models of workers; one of workers
+(`worker_simulation.py`) runs the real ones on an event loop with a simulated clock.
 
 A run ends when nothing is left to do. Then its history is judged by `checker.py`. The same seed
 gives the same run (times and ids of jobs aside), as long as the code is the same.
@@ -19,19 +23,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tests.postgres_server import choose_server, create_database
+from tests.trust.simulated_loop import SimulatedLoop
 from tests.trust.stage import Report, Simulation, Wrap
+from tests.trust.worker_simulation import Parts, simulate_workers
 from tests.trust.world import ROWS
 from windrow.clock import Clock, FakeClock
+from windrow.queue.notifying import Notifier
+from windrow.queue.opening import open_store
 from windrow.queue.sqlite.committing import Call, commit, follow_up
-from windrow.queue.sqlite.connection import connect
+from windrow.queue.sqlite.connection import Verb, connect
 from windrow.queue.sqlite.location import parse_url
+from windrow.queue.sqlite.reading import Readers
 from windrow.queue.sqlite.store import SqliteStore
 from windrow.queue.sqlite.writer import Writer
 from windrow.queue.store import Store
 from windrow.queue.transactions import run_sync
+
+T = TypeVar("T")
 
 SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
 POSTGRES_TABLES = """
@@ -92,6 +103,35 @@ class Inline(Writer):
         self._connection.close()
 
 
+class SqliteWorkerDesk(SqliteDesk):
+    """Runs real workers, on an event loop but without threads."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._store._readers = InlineReaders(parse_url(url))
+        self._store._notifier = Notifier()  # nobody watches the file
+
+    def simulate(
+        self,
+        seed: int,
+        *,
+        wrap: Wrap | None = None,
+        parts: Parts | None = None,
+        trace: bool = False,
+    ) -> Report:
+        self._wipe()
+        loop = SimulatedLoop()
+        self._store.clock = loop.clock
+        return simulate_workers(self._store, loop, seed, wrap=wrap, parts=parts, trace=trace)
+
+
+class InlineReaders(Readers):
+    """Reads where it is asked for."""
+
+    async def run(self, verb: Verb[T], *, is_short: bool = False) -> T:
+        return self._read_here(verb)
+
+
 class PostgresDesk:
     """On an event loop that waits for nothing but the server's answer to the one who goes."""
 
@@ -104,16 +144,31 @@ class PostgresDesk:
     def simulate(self, seed: int, *, wrap: Wrap | None = None, trace: bool = False) -> Report:
         return asyncio.run(self._simulate(seed, wrap, trace))
 
+    async def _open(self, clock: Clock) -> Store:
+        """The store, with empty tables."""
+        store = await open_store(self._url, clock=clock, notifier="polling")
+        if self._tables:
+            await store.change_rows(f"TRUNCATE {', '.join(self._tables)}")
+        else:
+            self._tables = await _prepare(store, POSTGRES_TABLES)
+        return store
+
     async def _simulate(self, seed: int, wrap: Wrap | None, trace: bool) -> Report:
-        store = await open_store(self._url, clock=FakeClock(), notifier="polling")
+        store = await self._open(FakeClock())
         try:
-            if self._tables:
-                await store.change_rows(f"TRUNCATE {', '.join(self._tables)}")
-            else:
-                self._tables = await _prepare(store, POSTGRES_TABLES)
             return await Simulation(store, seed, wrap=wrap, trace=trace).run()
         finally:
             await store.close()
+
+
+class PostgresWorkerDesk(PostgresDesk):
+    """Runs real workers, whose loop waits for the answers of a real server."""
+
+    def simulate(self, seed: int, *, wrap: Wrap | None = None, trace: bool = False) -> Report:
+        loop = SimulatedLoop()
+        with loop.call():
+            store: Any = loop.run_until_complete(self._open(loop.clock))
+        return simulate_workers(store, loop, seed, wrap=wrap, trace=trace, closes=True)
 
 
 async def _prepare(store: Store, tables: str) -> list[str]:
@@ -127,17 +182,19 @@ async def _prepare(store: Store, tables: str) -> list[str]:
 
 
 @contextmanager
-def open_desk(store: str) -> Iterator[Desk]:
+def open_desk(store: str, of: str = "queue") -> Iterator[Desk]:
     if store == "sqlite":
         with TemporaryDirectory(dir=_memory_folder()) as folder:
-            desk = SqliteDesk(f"sqlite:///{folder}/jobs.db?synchronous=normal")
+            kind = SqliteWorkerDesk if of == "workers" else SqliteDesk
+            desk = kind(f"sqlite:///{folder}/jobs.db?synchronous=normal")
             yield desk
             desk.close()
         return
     server = choose_server()
     server.start()
     try:
-        yield PostgresDesk(create_database(server.url()))
+        url = create_database(server.url())
+        yield PostgresWorkerDesk(url) if of == "workers" else PostgresDesk(url)
     finally:
         server.stop()
 
@@ -148,25 +205,28 @@ def _memory_folder() -> Path | None:
     return shared if shared.is_dir() else None
 
 
-def replay_command(seed: int, store: str) -> str:
-    return f"python -m tests.trust.simulation --seed {seed} --store {store} --trace"
+def replay_command(seed: int, store: str, of: str = "queue") -> str:
+    return f"python -m tests.trust.simulation --of {of} --seed {seed} --store {store} --trace"
 
 
 def main() -> int:
     reader = argparse.ArgumentParser(prog="python -m tests.trust.simulation")
+    reader.add_argument("--of", choices=("queue", "workers"), default="queue")
     reader.add_argument("--seed", type=int, default=1, help="the first seed")
     reader.add_argument("--seeds", type=int, default=1, help="how many, one after another")
     reader.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     reader.add_argument("--trace", action="store_true", help="tell what happens, step by step")
     asked = reader.parse_args()
-    logging.disable(logging.WARNING)  # of faults that were planned
-    with open_desk(asked.store) as desk:
+    logging.disable(logging.CRITICAL)  # of faults that were planned
+    with open_desk(asked.store, asked.of) as desk:
         for seed in range(asked.seed, asked.seed + asked.seeds):
             report = desk.simulate(seed, trace=asked.trace)
             for line in report.trace:
                 print(line)
             if report.violations:
-                print(f"seed {seed}:\n{report.words}\n{replay_command(seed, asked.store)}")
+                print(
+                    f"seed {seed}:\n{report.words}\n{replay_command(seed, asked.store, asked.of)}"
+                )
                 return 1
     print(f"{asked.seeds} seeds from {asked.seed} on: every promise held")
     return 0

@@ -27,8 +27,11 @@ class Trace(list[str]):
         if self.is_kept:
             words += "" if about is None else f" → {_brief(about)}"
             at = (self._clock.now() - self._began).total_seconds()
-            text = _ID.sub(lambda found: self._name(found.group()), words)
-            self.append(f"{at:+9.1f}  {who:<11} {_TIMES.sub('…', text)}")
+            text = _TIMES.sub("…", self._named(words))
+            self.append(f"{at:+9.1f}  {self._named(who):<11} {text}")
+
+    def _named(self, words: str) -> str:
+        return _ID.sub(lambda found: self._name(found.group()), words)
 
     def _name(self, text: str) -> str:
         return self._names.setdefault(text, f"#{len(self._names) + 1}")
