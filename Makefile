@@ -15,10 +15,10 @@ STAMP := .venv/.installed
 
 # The rules of the code that are themselves tests: fast, and need no database server.
 RULES := $(wildcard tests/test_layers.py tests/test_public_api.py tests/test_statements.py tests/test_docs.py tests/test_docs_code.py tests/reference/test_reference.py \
-           tests/test_licences.py)
+           tests/test_licences.py tests/size/test_ratchet.py tests/size/test_ways.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check fix test chaos demo bench serve schema docs clean
+.PHONY: help setup check fix test size chaos demo bench serve schema docs clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,9 @@ fix: $(STAMP) ## Format the code and apply the safe lint fixes
 
 test: $(STAMP) ## Run the tests (ARGS='-k lease' picks some, WORKERS=8 uses more cores)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not chaos' $(ARGS)
+
+size: $(STAMP) ## Print the figures of the house, their ratchets and bounds (ARGS=--tighten lowers ratchets)
+	@$(BIN)/python -m tests.size $(ARGS)
 
 PEERS := .venv/.peers
 
