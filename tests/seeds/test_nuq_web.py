@@ -38,6 +38,7 @@ def site() -> Iterator[Site]:
         site.page("/", ["/a", "/b", "/gone"], title="Home")
         site.page("/a")
         site.page("/b")
+        site.page("/alone")
         site.redirect("/gone", "http://10.0.0.1/")  # where nobody may go
         yield site
 
@@ -81,7 +82,8 @@ async def test_crawl_sessions_say_what_a_crawl_brought_into_the_index_n13(
 ) -> None:
     monkeypatch.setattr(writing, "Timings", EvenTimings)
     queue = Queue(store)
-    batch = await web.start_batch(queue, [f"{site.url}/b"])
+    # A page of its own: one that several crawls bring at once counts for the last of them.
+    batch = await web.start_batch(queue, [f"{site.url}/alone"])
     crawl_id = await web.start_crawl(queue, site.url, {"sitemap": "skip", "llmsTxt": False})
     left_out = await web.start_crawl(queue, site.url, scrape_options={"index": False})
     index = EdgeIndex(tmp_path / "index")

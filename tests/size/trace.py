@@ -75,7 +75,8 @@ async def trace_enqueue(url: str) -> list[str]:
 
 async def trace_life(url: str) -> list[str]:
     """Files of one job's life: enqueued, claimed, run and completed by a worker, whose services
-    all have their first rounds before it stops. A busy machine may show fewer, never more."""
+    all have their first rounds before it stops. A busy machine may show fewer, a retry or a
+    stall a few more."""
     tracer = Tracer()
     with tracer.installed():
         async with Queue.open(url, migrate=True) as queue:
