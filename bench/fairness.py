@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tests.postgres_server import PostgresServer, create_database
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.opening import open_store
 from windrow.queue.records import Claim, Finish, JobRow, LimitRow

@@ -26,9 +26,9 @@ from bench.api import Api, read_answer, request, serve
 from bench.beds import BEDS
 from bench.usage import cpu_seconds
 from windrow import Done, Fail, NewJob, Queue
+from windrow.ids import new_id
 from windrow.pipelines.web.payloads import SCRAPE
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written, content_id
-from windrow.queue.ids import new_id
 from windrow.services.web import start_crawl
 
 GOAL_SECONDS = 0.1

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.records import (
     Claim,

@@ -18,9 +18,12 @@ SOURCE = Path(__file__).parent.parent / "src" / "windrow"
 # itself, the public face, re-exports what lies below: only a surface may import from it.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset(
-        {"errors", "extras", "settings", "clock", "events", "logging", "patterns", "redaction"}
+        {"errors", "extras", "settings", "clock", "events", "ids", "logging", "patterns"}
+        | {"redaction"}
     ),
+    frozenset({"db"}),
     frozenset({"queue"}),
+    frozenset({"catalog", "accounts"}),
     frozenset({"worker"}),
     frozenset({"ingest", "index", "search"}),
     frozenset({"pipelines"}),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow.queue.statements import load_statements
+from windrow.db.statements import load_statements
 
 QUEUE = Path(__file__).parent.parent / "src/windrow/queue"
 STORES = ("sqlite", "postgres")

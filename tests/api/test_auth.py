@@ -22,9 +22,9 @@ from windrow.api.errors import ApiError
 from windrow.api.firecrawl import parse as parsing
 from windrow.api.rates import KEPT, WRONG_KEYS_PER_MINUTE, Guesses, RateLimit
 from windrow.errors import ConfigError
+from windrow.ids import new_id
 from windrow.mcp.http import create_app as create_mcp_app
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
-from windrow.queue.ids import new_id
 from windrow.queue.records import ApiKeyRow
 from windrow.services import keys
 from windrow.services.keys import Identity, hash_key, make_key, parse_keys

@@ -14,7 +14,7 @@ from tests.api.server import Server
 from tests.processes import ROOT, run
 from windrow import Queue
 from windrow.errors import ConfigError, StoreUnavailable
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.services.distant import open_server
 from windrow.services.overview import Watch
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from windrow import Job, Queue
 from windrow.clock import FakeClock
+from windrow.ids import new_id
 from windrow.pipelines.calls.context import Calls
 from windrow.pipelines.calls.payloads import STAGES, Keys, StartPayload, tag_of
 from windrow.pipelines.calls.stages import calls_chain
 from windrow.queue.bullmq.store import BullmqStore
 from windrow.queue.calls import ArtifactRow, Call, CallRow
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.lease import Lease
 from windrow.queue.opening import open_store

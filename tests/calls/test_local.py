@@ -10,12 +10,12 @@ import pytest
 from tests import recordings
 from tests.calls.desk import ORG, Desk
 from windrow import Queue
+from windrow.ids import new_id
 from windrow.ingest.artifacts import FolderArtifacts
 from windrow.ingest.transcribe.local import LocalTranscriber
 from windrow.pipelines.calls.context import Calls
 from windrow.pipelines.calls.stages import calls_sweeper
 from windrow.queue.calls import CallRow
-from windrow.queue.ids import new_id
 from windrow.testing import drain
 
 HOURS = 4

@@ -15,7 +15,7 @@ from tests.conformance.conftest import connect_beside
 from tests.migrations import make_development_database
 from tests.postgres_server import free_port
 from windrow import Queue
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.records import JobFilter, WorkerRow
 from windrow.queue.sync_queue import SyncQueue

@@ -14,8 +14,8 @@ from tests.cli.conftest import Read, Windrow
 from tests.web.conftest import own_kinds, site, site_server  # noqa: F401
 from tests.web.site import Site
 from windrow import Queue
+from windrow.ids import new_id
 from windrow.pipelines.web.payloads import SCRAPE, SCRAPE_ROW
-from windrow.queue.ids import new_id
 from windrow.queue.records import WorkerRow
 
 ALLOWED = {"WINDROW_ALLOW_HOSTS": "127.0.0.0/8"}

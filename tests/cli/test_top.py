@@ -21,7 +21,7 @@ import pytest
 from tests.cli.conftest import Read, Windrow
 from windrow import Queue
 from windrow.cli.top import short
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.records import WorkerRow
 from windrow.queue.sync_queue import SyncQueue
 

@@ -23,10 +23,10 @@ from tests.web.site import Page, Site
 from windrow import Queue, Worker
 from windrow.cli import web as commands
 from windrow.cli.web_progress import ProgressLine, describe
+from windrow.ids import new_id
 from windrow.ingest.web.scope import CrawlOptions
 from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.web.mapping import MapOptions
-from windrow.queue.ids import new_id
 from windrow.queue.records import WorkerRow
 from windrow.services.attending import Pace, attend
 from windrow.services.web import start_scrape

@@ -34,7 +34,7 @@ from tests.builders import (
     states,
 )
 from windrow.clock import FakeClock
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import Change, JobFilter
 from windrow.queue.store import Store

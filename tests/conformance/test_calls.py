@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from windrow import Done, Queue, Retry
+from windrow.ids import new_id
 from windrow.queue.calls import AnalysisRow, ArtifactRow, CallNote, CallRow
-from windrow.queue.ids import new_id
 from windrow.queue.store import Store
 
 pytestmark = pytest.mark.requires("documents")

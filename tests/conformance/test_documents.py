@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from windrow.clock import FakeClock
+from windrow.ids import new_id
 from windrow.queue.documents import (
     Awaited,
     ContentRow,
@@ -24,7 +25,6 @@ from windrow.queue.documents import (
     Written,
     content_id,
 )
-from windrow.queue.ids import new_id
 from windrow.queue.job import NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.store import Store

@@ -34,8 +34,8 @@ from tests.faults import FaultyStore
 from windrow import Queue
 from windrow.clock import FakeClock
 from windrow.errors import EventsPruned, InvalidCursor, InvalidJob, StoreUnavailable
+from windrow.ids import new_id
 from windrow.queue.events import OLDEST, Event, EventReader, EventType
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.records import ProgressReport, ScheduleRow
 from windrow.queue.store import Store

@@ -33,7 +33,7 @@ from tests.builders import (
     wish,
 )
 from windrow.clock import FakeClock
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import FOREVER, Finish, Finished, ProgressReport
 from windrow.queue.store import Store

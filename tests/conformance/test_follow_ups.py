@@ -27,7 +27,7 @@ from tests.builders import (
     wish,
 )
 from windrow.clock import FakeClock
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.records import Finished
 from windrow.queue.store import Store

@@ -28,8 +28,8 @@ from tests.callers import Caller
 from tests.conformance.conftest import RunSql
 from windrow.clock import FakeClock
 from windrow.errors import GroupEnded, GroupNotFound
+from windrow.ids import new_id
 from windrow.queue.checks import hash_group_key
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.records import Finish, Finished, Inserted, JobRow
 from windrow.queue.store import Store

@@ -36,7 +36,7 @@ from tests.builders import (
 )
 from windrow.clock import FakeClock
 from windrow.errors import GroupEnded, GroupNotFound, JobNotFound
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import FINAL, Job, JobState
 from windrow.queue.records import Group, GroupRow
 from windrow.queue.store import Store

@@ -10,7 +10,7 @@ import pytest
 from tests.builders import add, add_and_claim, complete, exists, get, insert, make_group, row
 from windrow.clock import Clock, FakeClock
 from windrow.errors import GroupEnded, GroupNotFound
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.records import FOREVER
 from windrow.queue.store import Store

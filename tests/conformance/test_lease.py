@@ -21,7 +21,7 @@ from tests.builders import (
     wish,
 )
 from windrow.clock import FakeClock
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import Renewal
 from windrow.queue.store import Store

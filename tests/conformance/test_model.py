@@ -33,8 +33,8 @@ from tests.conformance.model import MJob, Model, Refused
 from windrow import Queue
 from windrow.clock import FakeClock
 from windrow.errors import WindrowError
+from windrow.ids import new_id
 from windrow.queue.events import OLDEST
-from windrow.queue.ids import new_id
 from windrow.queue.job import FINAL, JobState
 from windrow.queue.limits import Limit
 from windrow.queue.opening import open_store

@@ -23,7 +23,7 @@ from tests.builders import (
     wish,
 )
 from windrow.clock import FakeClock
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.limits import PATIENCE_SECONDS, UNSERVED_SECONDS
 from windrow.queue.records import LimitInfo, LimitRow, WorkerRow

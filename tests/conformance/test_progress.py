@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builders import add_and_claim, add_many, claim, claim_one, complete, get
 from windrow.clock import FakeClock
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import Job, Progress
 from windrow.queue.records import ProgressReport
 from windrow.queue.store import Store

@@ -19,7 +19,7 @@ from tests.builders import (
     ids,
 )
 from tests.conformance.test_insert import UGLY
-from windrow.queue.codec import encode
+from windrow.db.codec import encode
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
 

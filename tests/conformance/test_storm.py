@@ -16,7 +16,7 @@ import pytest
 from tests.builders import EVERYTHING, boom, counted, finish_of, get_group, ids, row, tallied, wish
 from windrow.clock import FakeClock
 from windrow.errors import GroupEnded, InvalidJob, JobNotFound
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import FINAL, LIVE, Job, JobState
 from windrow.queue.records import GroupRow, JobRow
 from windrow.queue.store import Store

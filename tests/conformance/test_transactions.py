@@ -27,7 +27,7 @@ from tests.builders import (
 from tests.callers import Caller
 from windrow.clock import FakeClock
 from windrow.errors import GroupEnded, LeaseLost, WindrowError
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import Finish
 from windrow.queue.store import JobTransaction, Store

@@ -14,7 +14,7 @@ from tests.conftest import OpenAnother
 from tests.faults import FaultyStore
 from windrow.clock import Clock, FakeClock
 from windrow.errors import StoreUnavailable
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.records import WorkerRow
 from windrow.queue.store import Store
 

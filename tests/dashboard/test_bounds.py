@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from windrow import Fail, NewJob, Queue
+from windrow.ids import new_id
 from windrow.queue.documents import (
     ContentRow,
     DocumentRow,
@@ -18,7 +19,6 @@ from windrow.queue.documents import (
     Written,
     content_id,
 )
-from windrow.queue.ids import new_id
 from windrow.services import knowledge, listing
 from windrow.settings import Settings
 from windrow.web import overview

@@ -16,8 +16,8 @@ from tests.dashboard.conftest import ADMIN
 from tests.dashboard.test_pages import TOKEN, admin, token_of
 from tests.web.site import SiteServer
 from windrow import Queue
+from windrow.ids import new_id
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
-from windrow.queue.ids import new_id
 from windrow.search.request import SearchAnswer
 from windrow.search.snippets import readable
 from windrow.services.web import start_crawl

@@ -16,9 +16,9 @@ import pytest
 from tests.api.server import Server
 from tests.dashboard.conftest import ADMIN, BROKEN, READER, TENANT, Shown
 from windrow import NewJob, Queue
+from windrow.ids import new_id
 from windrow.queue.calls import CallRow
 from windrow.queue.documents import DocumentRow, SourceRow
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.records import Group
 from windrow.web import knowledge

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windrow import NewJob, Queue
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.limits import WINDOW
 from windrow.queue.records import Finish, WorkerRow

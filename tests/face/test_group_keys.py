@@ -6,7 +6,7 @@ import pytest
 
 from windrow import Done, Job, NewJob, Queue, Worker, handler
 from windrow.errors import GroupNotFound, InvalidJob
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import JobState
 
 

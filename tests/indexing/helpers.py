@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.index.words import DIMENSION, embed
+from windrow.ids import new_id
 from windrow.index.home import Index, Space
 from windrow.pipelines.index.context import Indexing, space_of
 from windrow.pipelines.index.handlers import index_handlers
 from windrow.pipelines.index.tidying import tidy_job, write_job
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, content_id
-from windrow.queue.ids import new_id
 from windrow.queue.queue import Queue
 from windrow.search.request import SearchAnswer, SearchRequest
 from windrow.search.searcher import Searcher

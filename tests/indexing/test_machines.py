@@ -19,7 +19,7 @@ import pytest
 from tests.indexing.helpers import Library
 from tests.processes import Command
 from windrow.errors import ConfigError, IndexElsewhere, IndexLost
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.queue import Queue
 from windrow.queue.records import WorkerRow
 from windrow.search.request import SearchRequest

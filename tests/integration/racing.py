@@ -21,9 +21,9 @@ from tests.builders import completion, make_group, row, snooze, wish
 from windrow import Queue
 from windrow.clock import Clock
 from windrow.errors import QueueFull
+from windrow.ids import new_id
 from windrow.queue.checks import hash_group_key
 from windrow.queue.events import OLDEST
-from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.limits import make_room
 from windrow.queue.opening import open_store

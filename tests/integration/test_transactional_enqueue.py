@@ -25,7 +25,7 @@ from tests.conftest import MakeDatabase
 from windrow import Queue
 from windrow.clock import Clock
 from windrow.errors import ConfigError, DuplicateJob, GroupNotFound
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.transactions import is_blocking, run_sync
 

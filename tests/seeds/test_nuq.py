@@ -15,7 +15,7 @@ from tests.builders import claim, claim_one, complete, completion, fail, get, ma
 from tests.conformance.test_events import all_events
 from tests.seeds import nuq
 from tests.seeds.conftest import Connect
-from windrow.queue.ids import owner_id
+from windrow.ids import owner_id
 from windrow.queue.job import JobState
 from windrow.queue.records import LimitRow
 from windrow.queue.store import Store

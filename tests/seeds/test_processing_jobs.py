@@ -19,8 +19,8 @@ from tests.seeds.conftest import Connect, until_waiting
 from tests.seeds.documents import Reading, columns_of
 from tests.seeds.workers import run_worker
 from windrow import Queue
+from windrow.ids import owner_id
 from windrow.pipelines.calls.stages import begin_job
-from windrow.queue.ids import owner_id
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
 

@@ -12,7 +12,7 @@ import pytest
 from tests.tenancy.conftest import Tenancy
 from tests.tenancy.test_roles import assert_counts_are_true
 from windrow import Queue
-from windrow.queue.ids import owner_id
+from windrow.ids import owner_id
 from windrow.queue.opening import open_store
 from windrow.services.tenancy import disable_tenancy, enable_tenancy, tenancy_status
 

@@ -9,8 +9,8 @@ from tests.conformance.test_documents import document
 from tests.tenancy.conftest import Tenancy
 from windrow import Queue
 from windrow.errors import NotAllowed
+from windrow.ids import new_id
 from windrow.queue.documents import SourceRow, Written
-from windrow.queue.ids import new_id
 
 
 async def test_documents_of_another_tenant_are_neither_read_nor_written(tenancy: Tenancy) -> None:

@@ -10,8 +10,8 @@ import pytest
 from tests.conformance.test_documents import document
 from tests.tenancy.conftest import Tenancy
 from windrow import NewJob, Queue
+from windrow.ids import new_id
 from windrow.queue.documents import SourceRow
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.postgres.gating import ENQUEUING, TENANT, function_name
 from windrow.queue.postgres.rows import sql

@@ -11,7 +11,7 @@ import pytest
 from tests.seeds import test_crawl_jobs as crawl
 from tests.seeds.test_unified_queue import PostgresDb, at, enqueue, take
 from tests.tenancy.conftest import Tenancy
-from windrow.queue.ids import owner_id
+from windrow.ids import owner_id
 from windrow.queue.opening import open_store
 
 ACME, GLOBEX = (uuid.UUID(owner_id(name)) for name in ("acme", "globex"))

@@ -11,8 +11,8 @@ import pytest
 from tests.seeds import nuq
 from tests.tenancy.conftest import Tenancy
 from windrow import Queue
+from windrow.ids import owner_id
 from windrow.pipelines.index.sessions import open_session
-from windrow.queue.ids import owner_id
 from windrow.services.database import install_dialect
 
 RELATIONS = ("queue_scrape", "queue_scrape_backlog", "group_crawl", "queue_crawl_finished")

@@ -10,7 +10,7 @@ import pytest
 from tests.seeds.test_processing_jobs import CALL, CLAIM, COMPLETE, ENQUEUE, FAIL, seconds
 from tests.tenancy.conftest import Tenancy
 from windrow import Queue
-from windrow.queue.ids import owner_id
+from windrow.ids import owner_id
 from windrow.queue.opening import open_store
 
 ACME, GLOBEX = owner_id("acme"), owner_id("globex")

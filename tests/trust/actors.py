@@ -10,7 +10,7 @@ from typing import Any
 from tests.trust.stepping import stand
 from tests.trust.world import BOUNDED, KEYS, LIMITS, LINE, QUEUES, Part, tried
 from windrow.errors import StoreUnavailable
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import JobState, NewJob
 
 

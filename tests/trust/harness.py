@@ -35,7 +35,7 @@ from tests.trust.history import Entry, History, read_lines, slots
 from tests.trust.programs import ROWS, live
 from tests.trust.scorecard import record
 from windrow import Job, NewJob, Queue
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import LIVE
 from windrow.queue.sqlite.location import parse_url
 

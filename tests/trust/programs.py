@@ -26,7 +26,7 @@ from tests.trust.history import History
 from windrow import Done, Job, NewJob, Queue, Worker, handler
 from windrow.clock import Clock
 from windrow.errors import LeaseLost, StoreError
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.opening import open_store
 from windrow.queue.records import Claim, Finish, Finished

@@ -14,7 +14,7 @@ from tests.trust.ledger import Ledger, Run
 from tests.trust.simulated_process import Link
 from tests.trust.world import ROWS
 from windrow.errors import InvalidJob, LeaseLost, RateLimited, StoreError
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import Job, NewJob
 from windrow.queue.outcome import Cancel, Done, Fail, Retry, Snooze
 from windrow.worker.registry import Handler, handler

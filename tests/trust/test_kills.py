@@ -20,7 +20,7 @@ from tests.api.server import Server
 from tests.trust.harness import PATIENCE, Crew
 from tests.trust.programs import Death
 from windrow import Queue
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.sqlite.location import parse_url
 
 JOBS = 20_000

@@ -23,7 +23,7 @@ from bench.usage import cpu_seconds
 from tests.api.server import FreshServer, Server
 from tests.trust import scorecard
 from windrow import NewJob, Queue
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 

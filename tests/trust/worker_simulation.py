@@ -26,7 +26,7 @@ from tests.trust.stage import Report, Wrap, _next_token
 from tests.trust.tracing import Told, Trace
 from tests.trust.world import LIMITS, QUEUES, ROWS, tried
 from windrow.errors import StoreUnavailable
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import FINAL, LIVE, Job, JobState, NewJob
 from windrow.queue.queue import Queue
 from windrow.worker.worker import STOP_SECONDS, Worker

@@ -9,7 +9,7 @@ from typing import Any
 from tests.trust.stepping import stand
 from tests.trust.world import BOUNDED, LEASE_SECONDS, LIMITS, LINE, QUEUES, ROWS, Part, World, tried
 from windrow.errors import LeaseLost, RunEnded, StoreConflict, StoreUnavailable
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import LIVE, Job, JobState, NewJob
 from windrow.queue.lease import Lease, to_finish
 from windrow.queue.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze

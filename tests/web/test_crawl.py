@@ -10,9 +10,9 @@ from tests.web.crawling import crawl, pages, path_of, work
 from tests.web.site import Site
 from windrow import Queue
 from windrow.errors import InvalidOptions, JobNotFound
+from windrow.ids import new_id
 from windrow.pipelines.web import kickoff
 from windrow.pipelines.web.answers import list_bad_answers
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.services import web
 

@@ -8,13 +8,13 @@ import pytest
 from tests.web.crawling import LOOPBACK, path_of, work
 from tests.web.site import Site
 from windrow import Queue
+from windrow.ids import new_id
 from windrow.pipelines.knowledge.context import Knowledge
 from windrow.pipelines.knowledge.handlers import knowledge_handlers
 from windrow.pipelines.knowledge.sites import crawl_job
 from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.web.payloads import CRAWL, FINISH, SCRAPE
 from windrow.queue.documents import DocumentRow, SourceNote, SourceRow
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.services.knowledge import AddOptions, add, refresh_now, refresh_source
 from windrow.testing import drain

@@ -12,12 +12,12 @@ from tests.web.crawling import LOOPBACK, crawl, pages, path_of, work
 from tests.web.site import Site
 from windrow import Queue, Worker
 from windrow.errors import DuplicateJob, GroupEnded, IllegalTransition, InvalidOptions, JobNotFound
+from windrow.ids import new_id
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.pipelines.web import context
 from windrow.pipelines.web.context import Web
 from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.web.mapping import order
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.services import web
 

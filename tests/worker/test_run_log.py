@@ -11,7 +11,7 @@ import pytest
 
 from windrow import Cancel, Fail, Job, NewJob, Queue, Retry, Snooze, Worker, handler
 from windrow.errors import RateLimited
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.records import WorkerRow
 from windrow.queue.store import Store
 from windrow.worker.startup import Startup

@@ -14,8 +14,8 @@ from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, 
 
 import msgspec
 
-from windrow.queue.ids import named_id
-from windrow.queue.ids import uuid_text as uuid_text
+from windrow.ids import named_id
+from windrow.ids import uuid_text as uuid_text
 
 Mode = Literal["hybrid", "semantic", "keyword", "exact"]
 MODES: Final[tuple[str, ...]] = get_args(Mode)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from windrow.queue.codec import encode
+from windrow.db.codec import encode
 from windrow.queue.documents import Steps, tenant_text
 
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from windrow.db.codec import clean_text
 from windrow.errors import DuplicateJob, IllegalTransition, InvalidJob, JobNotFound
+from windrow.ids import plain_id
 from windrow.queue.checks import SizeLimits, check_name, to_row
-from windrow.queue.codec import clean_text
-from windrow.queue.ids import plain_id
 from windrow.queue.job import (
     DEFAULT_MAX_ATTEMPTS,
     DEFAULT_MAX_CRASHES,

@@ -15,9 +15,9 @@ from typing import Any, Final, get_args
 
 import msgspec
 
+from windrow.db.codec import Encoded, clean_text, encode, is_storable
 from windrow.errors import InvalidJob, PayloadTooLarge, ResultTooLarge
-from windrow.queue.codec import Encoded, clean_text, encode, is_storable
-from windrow.queue.ids import is_id, new_id, new_ids
+from windrow.ids import is_id, new_id, new_ids
 from windrow.queue.job import NewJob, OnConflict
 from windrow.queue.kinds import Kind, check_kind, usual
 from windrow.queue.records import FOREVER, JobRow, LimitRow, OnFull

@@ -34,7 +34,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import Job, JobError, JobState, Progress, Step
 from windrow.queue.store import Store
 

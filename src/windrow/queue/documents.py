@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from windrow.queue.codec import encode
-from windrow.queue.ids import named_id
+from windrow.db.codec import encode
+from windrow.ids import named_id
 
 SourceKind = Literal[
     "site", "page", "folder", "file", "note", "project", "library", "upload", "call", "video"

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Literal, get_args
 
+from windrow.db.codec import clean_text
 from windrow.errors import GroupNotFound, InvalidJob
+from windrow.ids import new_id, plain_id
 from windrow.queue import checks
 from windrow.queue.checks import SizeLimits, check_id, check_name, hash_group_key, to_row
-from windrow.queue.codec import clean_text
-from windrow.queue.ids import new_id, plain_id
 from windrow.queue.job import Job, NewJob
 from windrow.queue.records import Group, GroupFilter, GroupRow, GroupState, JobRow
 from windrow.queue.store import Store

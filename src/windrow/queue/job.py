@@ -26,8 +26,8 @@ from typing import (
 
 import msgspec
 
+from windrow.db.codec import decode_as, type_name
 from windrow.errors import InvalidJob, ResultMismatch
-from windrow.queue.codec import decode_as, type_name
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultedTypeVar

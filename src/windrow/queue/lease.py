@@ -13,6 +13,7 @@ from typing import Any, assert_never
 
 import msgspec
 
+from windrow.db.codec import clean_text
 from windrow.errors import (
     InvalidJob,
     InvalidOutcome,
@@ -23,7 +24,6 @@ from windrow.errors import (
     WindrowError,
 )
 from windrow.queue.checks import SizeLimits, check_lease, check_seconds, encode_result, to_rows
-from windrow.queue.codec import clean_text
 from windrow.queue.job import Job, JobError, JobState, NewJob
 from windrow.queue.limits import make_room
 from windrow.queue.outcome import OUTCOMES, Cancel, Done, Fail, Outcome, Retry, Snooze, shown

@@ -6,9 +6,9 @@ import builtins
 from collections.abc import Sequence
 
 from windrow.errors import InvalidJob, JobNotFound
+from windrow.ids import plain_id
 from windrow.queue import checks
 from windrow.queue.checks import check_job_id
-from windrow.queue.ids import plain_id
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.records import ErrorCount, JobFilter, QueueInfo, WorkerInfo
 from windrow.queue.store import Store

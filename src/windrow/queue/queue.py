@@ -22,6 +22,7 @@ import msgspec
 
 from windrow.clock import Clock
 from windrow.errors import DuplicateJob, QueueFull, StoreUnavailable
+from windrow.ids import new_id
 from windrow.logging import event
 from windrow.queue import checks
 from windrow.queue.changing import Changing
@@ -29,7 +30,6 @@ from windrow.queue.checks import SizeLimits, check_name, to_rows, to_similar_row
 from windrow.queue.crash_log import rescue_jobs
 from windrow.queue.events import Following
 from windrow.queue.grouping import Grouping
-from windrow.queue.ids import new_id
 from windrow.queue.insisting import RETRY_WAITS
 from windrow.queue.job import (
     DEFAULT_PRIORITY,

@@ -15,8 +15,8 @@ import sqlite3
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
+from windrow.db.statements import Statement
 from windrow.errors import ConfigError
-from windrow.queue.statements import Statement
 
 T = TypeVar("T")
 Row = Mapping[str, Any]

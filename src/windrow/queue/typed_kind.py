@@ -6,8 +6,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
+from windrow.db.codec import decode_as, encode, type_name
 from windrow.errors import InvalidJob, PayloadMismatch
-from windrow.queue.codec import decode_as, encode, type_name
 from windrow.queue.job import EnqueueOptions, Job, JobOptions, NewJob
 from windrow.queue.kinds import HandlerLike
 

@@ -15,9 +15,9 @@ from typing import Any, Final, TypeVar, overload
 import msgspec
 
 from windrow.errors import JobNotFound, JobRacedOut, StoreError, StoreUnavailable, WaitTimeout
+from windrow.ids import plain_id
 from windrow.logging import event
 from windrow.queue.bells import jittered
-from windrow.queue.ids import plain_id
 from windrow.queue.job import FINAL, Job, JobState
 from windrow.queue.records import Claim
 from windrow.queue.store import Store

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from windrow.errors import ConfigError
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.job import Job, NewJob
 from windrow.queue.queue import Queue
 from windrow.services.jobs import open_queue

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from windrow.errors import FileGone, FileRefused, SourceNotFound
+from windrow.ids import is_id
 from windrow.ingest.artifacts import Artifacts, open_artifacts
 from windrow.ingest.transcribe.transcript import Transcript
 from windrow.pipelines.calls.payloads import (
@@ -26,7 +27,6 @@ from windrow.pipelines.calls.payloads import (
 from windrow.pipelines.calls.stages import begin_job
 from windrow.pipelines.sweeping import plan_sweeps
 from windrow.queue.calls import ArtifactInfo, ArtifactRow, Call, CallRow
-from windrow.queue.ids import is_id
 from windrow.queue.job import LIVE, Job, Priority
 from windrow.queue.queue import Queue
 from windrow.services.attending import Attendance, Interrupted, attend

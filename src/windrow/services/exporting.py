@@ -12,9 +12,10 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from windrow.db.codec import clean_text
 from windrow.errors import InvalidOptions
+from windrow.ids import new_id
 from windrow.pipelines.knowledge.feeding import write_jobs
-from windrow.queue.codec import clean_text
 from windrow.queue.documents import (
     ContentRow,
     DocumentInfo,
@@ -23,7 +24,6 @@ from windrow.queue.documents import (
     SourceRow,
     content_id,
 )
-from windrow.queue.ids import new_id
 from windrow.queue.job import Priority
 from windrow.queue.queue import Queue
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from windrow.errors import GroupNotFound, InvalidJob, JobNotFound
-from windrow.queue.ids import is_id, plain_id
+from windrow.ids import is_id, plain_id
 from windrow.queue.queue import Queue
 
 # A beginning has at least so many digits: the time to about a minute.

@@ -15,8 +15,8 @@ from typing import BinaryIO, Final
 import msgspec
 
 from windrow.errors import InvalidJob
+from windrow.ids import named_id
 from windrow.queue.checks import SizeLimits, to_row
-from windrow.queue.ids import named_id
 from windrow.queue.job import NewJob
 from windrow.queue.records import InsertOutcome
 from windrow.services.jobs import open_queue

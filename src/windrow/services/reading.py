@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windrow.errors import DocumentNotFound
+from windrow.ids import is_id
 from windrow.queue.documents import DocumentInfo
-from windrow.queue.ids import is_id
 from windrow.queue.queue import Queue
 
 

@@ -16,6 +16,7 @@ from typing import Final, Literal
 import msgspec
 
 from windrow.errors import JobNotFound
+from windrow.ids import is_id
 from windrow.pipelines.index.sessions import Spent, Subject, is_opened, read_notes
 from windrow.pipelines.knowledge.handing import (
     SESSION,
@@ -26,7 +27,6 @@ from windrow.pipelines.knowledge.handing import (
 )
 from windrow.pipelines.web.payloads import BATCH, CRAWL, SCRAPE
 from windrow.queue.documents import Pending
-from windrow.queue.ids import is_id
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.queue import Queue
 from windrow.services.knowledge import COLLECTION

@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from windrow.errors import DuplicateJob, GroupNotFound, InvalidJob, JobNotFound, NotPermitted
+from windrow.ids import plain_id
 from windrow.pipelines.knowledge.items import OPERATIONS
-from windrow.queue.ids import plain_id
 from windrow.queue.job import Job, NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.records import Change, Group, Inserted, LimitInfo, QueueInfo

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from windrow.errors import InvalidJob, LeaseLost
+from windrow.ids import is_id, plain_id
 from windrow.queue.checks import check_lease
-from windrow.queue.ids import is_id, plain_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.lease import Lease
 from windrow.queue.outcome import Done, Outcome

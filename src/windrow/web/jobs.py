@@ -12,7 +12,7 @@ import msgspec
 from starlette.responses import Response
 
 from windrow.errors import InvalidJob, WindrowError
-from windrow.queue.ids import is_id, made_at
+from windrow.ids import is_id, made_at
 from windrow.queue.job import Job, JobError, JobState, Step
 from windrow.redaction import redact
 from windrow.services.explaining import explain

@@ -14,9 +14,9 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
 from windrow.errors import InvalidOptions, InvalidSearch, JobNotFound, SearchError, WindrowError
+from windrow.ids import is_id
 from windrow.index.home import MODES
 from windrow.queue.documents import DocumentInfo, Place, Source
-from windrow.queue.ids import is_id
 from windrow.search.request import MOST, Found, SearchAnswer, SearchRequest
 from windrow.search.snippets import readable
 from windrow.services import knowledge

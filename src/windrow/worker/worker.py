@@ -19,9 +19,9 @@ from types import ModuleType
 from typing import Final
 
 from windrow.errors import StoreError
+from windrow.ids import new_id
 from windrow.logging import event
 from windrow.queue import checks
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.lease import safe_message
 from windrow.queue.queue import Queue, default_worker

@@ -20,8 +20,8 @@ import pytest
 
 from tests.trust.scorecard import record_input
 from windrow import Queue
+from windrow.ids import new_id
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
-from windrow.queue.ids import new_id
 from windrow.queue.job import JobState
 from windrow.services.web import start_crawl
 from windrow.settings import Settings

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from tests.trust.scorecard import record_input
 from windrow import NewJob, Queue
+from windrow.db.codec import clean_text
 from windrow.errors import InvalidJob
-from windrow.queue.codec import clean_text
 from windrow.queue.job import JobState
 
 FEW, MANY = 20, 3000

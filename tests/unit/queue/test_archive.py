@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from windrow.errors import ArchiveFailed
+from windrow.ids import new_id
 from windrow.queue.archive import JsonlArchive
-from windrow.queue.ids import new_id
 from windrow.queue.job import Job, JobState
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

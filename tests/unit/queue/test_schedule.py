@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.builders import raw, row
 from windrow.errors import InvalidJob, InvalidSchedule
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.records import Schedule, Timing
 from windrow.queue.schedule import (
     SLOTS_PER_CALL,

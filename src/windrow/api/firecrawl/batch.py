@@ -23,7 +23,7 @@ from windrow.api.firecrawl.progress import (
 )
 from windrow.api.firecrawl.webhooks import take_webhook
 from windrow.api.quick import Quick
-from windrow.queue.ids import is_id, plain_id
+from windrow.ids import is_id, plain_id
 from windrow.services.web import start_batch
 
 router = APIRouter(tags=["batch scrape"], route_class=Quick)

@@ -16,7 +16,7 @@ from windrow.api.callers import Writer
 from windrow.api.errors import bad_request
 from windrow.api.quick import Quick
 from windrow.errors import UnsupportedFormat
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.services.parsing import parse_file
 from windrow.services.quotas import count_one, take_budget
 

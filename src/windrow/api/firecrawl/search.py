@@ -13,7 +13,7 @@ from windrow.api.bodies import read_body, take, takes
 from windrow.api.callers import Reader
 from windrow.api.errors import bad_request
 from windrow.api.quick import Quick
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.search.request import Found, SearchRequest
 from windrow.services.browsing import host_of
 from windrow.services.searching import Searching

@@ -24,7 +24,7 @@ from windrow.api.callers import Caller, identify
 from windrow.api.errors import ApiError, to_api_error
 from windrow.api.firecrawl.progress import BATCHES, CRAWLS, Verb, describe, documents, find
 from windrow.errors import WindrowError
-from windrow.queue.ids import is_id, plain_id
+from windrow.ids import is_id, plain_id
 from windrow.services.broadcasting import Broadcast, TooManyListeners, Wanted
 from windrow.services.web import Crawl, NewPages
 

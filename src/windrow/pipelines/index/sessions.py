@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from windrow.queue.ids import is_id, new_id
+from windrow.ids import is_id, new_id
 from windrow.queue.queue import Queue
 
 PREFIX: Final = "session."

@@ -26,6 +26,7 @@ from windrow.errors import (
     LeaseLost,
     UnsupportedFormat,
 )
+from windrow.ids import new_id
 from windrow.ingest.files.ignore import Judge
 from windrow.ingest.files.limits import SizeLimits
 from windrow.ingest.files.names import to_normal_path, to_path, to_text
@@ -61,7 +62,6 @@ from windrow.queue.documents import (
     SourceRow,
     content_id,
 )
-from windrow.queue.ids import new_id
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done, Fail, Outcome, Snooze
 from windrow.redaction import is_secret_file, is_secret_text, redact_secrets

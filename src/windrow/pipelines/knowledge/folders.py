@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from windrow.errors import FileGone
+from windrow.ids import new_id
 from windrow.ingest.files.comparing import Changes, KnownFile, compare
 from windrow.ingest.files.names import to_normal_path, to_path, to_text
 from windrow.ingest.files.walk import SkippedFile, Walk, WalkOptions, walk
@@ -42,7 +43,6 @@ from windrow.pipelines.knowledge.context import (
 from windrow.pipelines.knowledge.items import FilePayload, FolderPayload, ProjectPayload
 from windrow.pipelines.knowledge.refreshing import unplan_refresh
 from windrow.queue.documents import DocumentInfo, DocumentRow, SourceNote, SourceRow
-from windrow.queue.ids import new_id
 from windrow.queue.job import Job, NewJob, Priority
 from windrow.queue.outcome import Done
 

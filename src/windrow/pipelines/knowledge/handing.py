@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.ids import new_id
 from windrow.ingest.web.urls import origin_of
 from windrow.pipelines.index.sessions import Indexed, is_opened, note_indexed, open_session
 from windrow.pipelines.knowledge.context import source_id
@@ -29,7 +30,6 @@ from windrow.queue.documents import (
     SourceRow,
     content_id,
 )
-from windrow.queue.ids import new_id
 from windrow.queue.job import Job, NewJob, Priority
 from windrow.queue.outcome import Done
 from windrow.queue.queue import Queue

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from windrow.ids import new_id
 from windrow.ingest.files.names import to_normal_path, to_text
 from windrow.ingest.files.walk import WalkOptions
 from windrow.ingest.library.distribution import LibraryPage, read_distribution
@@ -29,7 +30,6 @@ from windrow.queue.documents import (
     SourceRow,
     content_id,
 )
-from windrow.queue.ids import new_id
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done
 

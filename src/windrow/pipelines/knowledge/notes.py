@@ -6,6 +6,7 @@ import hashlib
 import re
 from typing import Final
 
+from windrow.ids import new_id
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import Item, Knowledge, get_source, source_id
 from windrow.pipelines.knowledge.feeding import write_jobs
@@ -17,7 +18,6 @@ from windrow.queue.documents import (
     SourceRow,
     content_id,
 )
-from windrow.queue.ids import new_id
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done
 

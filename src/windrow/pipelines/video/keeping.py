@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
+from windrow.db.codec import clean_text
 from windrow.ingest.enrich.analysis import Analysis
 from windrow.ingest.video.video import Video
 from windrow.pipelines.knowledge.context import source_id
-from windrow.queue.codec import clean_text
 from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, content_id
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue

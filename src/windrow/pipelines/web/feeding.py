@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from windrow.errors import GroupNotFound, IngestError
+from windrow.ids import is_id, new_id
 from windrow.pipelines.index.sessions import Indexed, is_opened, note, note_indexed
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.feeding import write_jobs
@@ -31,7 +32,6 @@ from windrow.queue.documents import (
     SourceNote,
     content_id,
 )
-from windrow.queue.ids import is_id, new_id
 from windrow.queue.job import Job, JobState, NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group

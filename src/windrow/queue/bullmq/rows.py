@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.ids import is_id, plain_id
 from windrow.queue.bullmq.connection import now_ms
-from windrow.queue.ids import is_id, plain_id
 from windrow.queue.job import (
     DEFAULT_MAX_CRASHES,
     Job,

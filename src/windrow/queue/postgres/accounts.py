@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from windrow.queue.codec import is_storable
-from windrow.queue.ids import is_id
+from windrow.db.codec import is_storable
+from windrow.ids import is_id
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.records import ApiKeyInfo, ApiKeyRow, CredentialInfo, CredentialRow

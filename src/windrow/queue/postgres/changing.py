@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from windrow.errors import InvalidJob
+from windrow.ids import is_id
 from windrow.queue.checks import HOLD_WITHOUT_LIMITS
-from windrow.queue.ids import is_id
 from windrow.queue.job import FINAL, UNCLAIMED, JobState
 from windrow.queue.postgres.rows import Row, as_json
 from windrow.queue.postgres.verbs import Verbs

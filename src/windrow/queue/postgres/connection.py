@@ -18,12 +18,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
+from windrow.db.statements import Statement
 from windrow.errors import ConfigError, StoreConflict, StoreUnavailable
-from windrow.queue.ids import new_id
+from windrow.ids import new_id
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.pooling import ACQUIRE_SECONDS, Pool
 from windrow.queue.postgres.types import LearnedConnection
-from windrow.queue.statements import Statement
 from windrow.queue.transactions import AsyncpgExecutor, Executor
 
 # Plans are made once, perhaps while the queue is empty, and must be good for a million rows: by

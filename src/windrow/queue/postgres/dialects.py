@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from windrow.db.statements import Statement
 from windrow.errors import ConfigError
 from windrow.queue.dialects.loading import Dialect, DialectInfo, dialect_names, find_dialect
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.schema import LOCK, Schema
 from windrow.queue.postgres.securing import secure_views
-from windrow.queue.statements import Statement
 
 # The statements that dialects call as windrow_dialect.<name>(…), every argument by its name.
 SHARED: Final = (

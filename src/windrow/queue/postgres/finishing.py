@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from windrow.errors import ConfigError, LeaseLost, StoreUnavailable
-from windrow.queue.ids import are_plain_ids, is_id
+from windrow.ids import are_plain_ids, is_id
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.postgres.claiming import place_of
 from windrow.queue.postgres.connection import USUAL_PLANNING, Database

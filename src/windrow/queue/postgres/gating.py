@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from windrow.db.statements import Statement, parse_statement
 from windrow.queue.postgres.rows import Row, sql
-from windrow.queue.statements import Statement, parse_statement
 from windrow.queue.transactions import Executor
 
 SCHEMA: Final = "windrow_gate"

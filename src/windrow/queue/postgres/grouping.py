@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import asdict
 
 from windrow.errors import GroupNotFound, JobNotFound
-from windrow.queue.ids import is_id
+from windrow.ids import is_id
 from windrow.queue.job import JobState
 from windrow.queue.postgres.rows import Row, as_json, sql, to_group
 from windrow.queue.postgres.verbs import Verbs

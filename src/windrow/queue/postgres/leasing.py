@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from windrow.errors import LeaseLost
-from windrow.queue.ids import is_id
+from windrow.ids import is_id
 from windrow.queue.job import JobError, JobState
 from windrow.queue.postgres.finishing import end_stopped
 from windrow.queue.postgres.rows import Row, as_json, columns, uuids

@@ -20,8 +20,8 @@ from typing import Any, Final
 import asyncpg
 
 from windrow.errors import StoreUnavailable, WindrowError
+from windrow.ids import is_id, new_id
 from windrow.queue.bells import Belfry, Bell, Wish, any_event, end_of, work_in
-from windrow.queue.ids import is_id, new_id
 from windrow.queue.postgres.connection import Database, parse_url
 from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.rows import sql

@@ -12,10 +12,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from windrow.db.statements import Statement, parse_statement
 from windrow.queue.job import FINAL, LIVE, JobState
 from windrow.queue.postgres.rows import sql
 from windrow.queue.records import LINES, JobFilter, is_bad_end
-from windrow.queue.statements import Statement, parse_statement
 
 MOST_TEXTS: Final = 500  # that are remembered
 

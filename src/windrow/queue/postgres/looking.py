@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from windrow.queue.ids import is_id
+from windrow.ids import is_id
 from windrow.queue.job import Job, JobError, JobState, Step
 from windrow.queue.postgres.listings import earlier_statement, list_statement
 from windrow.queue.postgres.rows import Row, sql, to_error, to_job

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.db.statements import Statement
 from windrow.errors import StoreConflict
 from windrow.queue.postgres.changing import delete_blobs
 from windrow.queue.postgres.looking import read_jobs
@@ -21,7 +22,6 @@ from windrow.queue.postgres.rows import Row, sql
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
 from windrow.queue.records import Archive, DiskUsage, Pruned, Retention
-from windrow.queue.statements import Statement
 from windrow.queue.transactions import Executor
 
 KEPT: Final = "job_finished_kept"

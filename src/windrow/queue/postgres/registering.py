@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import asdict
 
-from windrow.queue.ids import is_id
+from windrow.ids import is_id
 from windrow.queue.postgres.rows import Row
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.records import WorkerInfo, WorkerRow

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from windrow.queue.ids import is_id
+from windrow.db.statements import Statement, load_statements
+from windrow.ids import is_id
 from windrow.queue.job import Job, JobError, JobState, Progress
 from windrow.queue.records import Claim, Group, Inserted, InsertOutcome
-from windrow.queue.statements import Statement, load_statements
 
 PACKAGE: Final = "windrow.queue.postgres"
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from windrow.db.codec import is_storable
 from windrow.errors import ScheduleNotFound
-from windrow.queue.codec import is_storable
 from windrow.queue.postgres.rows import Row, as_json, columns
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work

@@ -22,6 +22,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from windrow.clock import Clock
+from windrow.db.statements import parse_statement
 from windrow.errors import GroupEnded, GroupNotFound
 from windrow.queue.job import Job, JobState
 from windrow.queue.notifying import Notifier
@@ -71,7 +72,6 @@ from windrow.queue.postgres.securing import find_access
 from windrow.queue.postgres.streaming import Streaming
 from windrow.queue.postgres.work import Delta, Work, settle_groups
 from windrow.queue.records import Claim, GroupLook, Inserted, JobRow, are_alike, are_plain
-from windrow.queue.statements import parse_statement
 from windrow.queue.store import Capabilities
 from windrow.queue.transactions import Executor, executor_for
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any, Final, NoReturn, TypeVar
 
 from windrow.clock import Clock
+from windrow.db.statements import Statement, parse_statement
 from windrow.errors import ConfigError, NotAllowed
 from windrow.queue.job import Job, JobState
 from windrow.queue.notifying import Notifier
@@ -25,7 +26,6 @@ from windrow.queue.postgres.listening import Listener
 from windrow.queue.postgres.securing import Access
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import Claim, Inserted, JobRow, LimitInfo, QueueInfo
-from windrow.queue.statements import Statement, parse_statement
 from windrow.queue.transactions import AsyncpgExecutor, Executor, executor_for
 
 T = TypeVar("T")

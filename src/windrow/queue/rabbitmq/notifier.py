@@ -18,8 +18,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from windrow.errors import ConfigError
+from windrow.ids import new_id
 from windrow.queue.bells import Bell, Wish
-from windrow.queue.ids import new_id
 from windrow.queue.notifying import Notifier
 from windrow.queue.rabbitmq.link import LOST, Link
 from windrow.queue.rabbitmq.news import Letter, News, keys_of

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from windrow.db.statements import load_statements
 from windrow.queue.records import ApiKeyInfo, ApiKeyRow, CredentialInfo, CredentialRow
 from windrow.queue.sqlite.rows import to_json, to_micros, to_tags, to_time
 from windrow.queue.sqlite.work import PACKAGE, Work, statement
-from windrow.queue.statements import load_statements
 from windrow.queue.usage import QuotaRow, RunRow, UsageRow
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.db.statements import load_statements
 from windrow.queue.documents import (
     Awaited,
     Collection,
@@ -29,7 +30,6 @@ from windrow.queue.documents import (
 )
 from windrow.queue.sqlite.rows import to_json, to_optional_time, to_tags, to_time
 from windrow.queue.sqlite.work import PACKAGE, Work, statement
-from windrow.queue.statements import load_statements
 
 _NUMBER: Final = re.compile(r"\$(\d+)")
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from windrow.clock import Clock
+from windrow.db.statements import load_statements
 from windrow.queue.records import Inserted, JobRow
 from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.inserting import insert_steps
 from windrow.queue.sqlite.steps import Step
 from windrow.queue.sqlite.work import PACKAGE, time_now
-from windrow.queue.statements import load_statements
 from windrow.queue.transactions import Executor, Row, executor_for
 
 

@@ -6,10 +6,10 @@ import re
 from datetime import datetime
 from typing import Any, Final
 
+from windrow.db.statements import load_statements
 from windrow.queue.pages import PageRow
 from windrow.queue.sqlite.rows import to_micros, to_time
 from windrow.queue.sqlite.work import PACKAGE, Work, statement
-from windrow.queue.statements import load_statements
 
 _NUMBER: Final = re.compile(r"\$(\d+)")
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from windrow.queue.codec import is_storable
+from windrow.db.codec import is_storable
 from windrow.queue.job import Job, JobError, JobState, Progress
 from windrow.queue.records import Group, GroupState
 

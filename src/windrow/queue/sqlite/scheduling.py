@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from windrow.db.codec import is_storable
 from windrow.errors import ScheduleNotFound
-from windrow.queue.codec import is_storable
 from windrow.queue.records import Inserted, Schedule, ScheduleRow, read_row
 from windrow.queue.schedule import first_slot, has_same_timing, job_of, plan_firings
 from windrow.queue.sqlite.inserting import insert_now

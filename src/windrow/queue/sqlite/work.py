@@ -15,9 +15,9 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from windrow.clock import Clock
+from windrow.db.statements import load_statements
 from windrow.queue.job import JobError
 from windrow.queue.sqlite.rows import GroupRecord, LiveJob, to_json, to_micros
-from windrow.queue.statements import load_statements
 
 PACKAGE: Final = "windrow.queue.sqlite"
 _LONGEST_ERROR: Final = 500  # characters of a job's short error text

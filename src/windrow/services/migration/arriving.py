@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.db.codec import clean_text
 from windrow.errors import InvalidJob
 from windrow.queue.checks import SizeLimits, check_name, to_row
-from windrow.queue.codec import clean_text
 from windrow.queue.copying import CopiedGroup, CopiedJob
 from windrow.queue.documents import SourceRow
 from windrow.queue.job import FINAL, JobError, JobState, NewJob, Progress

@@ -24,6 +24,7 @@ from windrow.errors import (
     InvalidOptions,
     WaitTimeout,
 )
+from windrow.ids import new_id
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import CrawlOptions
 from windrow.ingest.web.urls import normalise
@@ -47,7 +48,6 @@ from windrow.pipelines.web.payloads import (
     to_json,
 )
 from windrow.pipelines.webhooks.webhook import Webhook
-from windrow.queue.ids import new_id
 from windrow.queue.job import Job, NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.usage import QuotaRow

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.builders import claim, completion, row
+from windrow.db.statements import Statement
 from windrow.queue import heads
 from windrow.queue.postgres import claiming
 from windrow.queue.postgres.claiming import START, Claimer, Look
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import Claim
-from windrow.queue.statements import Statement
 from windrow.queue.transactions import Executor
 
 

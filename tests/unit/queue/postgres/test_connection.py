@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from tests.conftest import MakeDatabase
+from windrow.db.statements import parse_statement
 from windrow.errors import ConfigError, StoreError
 from windrow.queue.postgres.connection import PLANNER_SETTINGS, Database, parse_url
-from windrow.queue.statements import parse_statement
 
 ONE = parse_statement("one", "SELECT 1 AS n")
 

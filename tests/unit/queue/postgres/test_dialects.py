@@ -13,8 +13,8 @@ import pytest
 from tests.builders import add, counted, tallied
 from tests.conftest import MakeDatabase
 from windrow.errors import ConfigError, StoreError
+from windrow.ids import owner_id
 from windrow.queue.dialects.loading import dialect_names
-from windrow.queue.ids import owner_id
 from windrow.queue.opening import open_store
 from windrow.queue.postgres.schema import describe_schema
 from windrow.queue.store import Store

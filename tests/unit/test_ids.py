@@ -4,7 +4,7 @@ import os
 import threading
 import uuid
 
-from windrow.queue.ids import are_plain_ids, is_id, named_id, new_id, new_ids, owner_id
+from windrow.ids import are_plain_ids, is_id, named_id, new_id, new_ids, owner_id
 
 
 def test_ids_are_version_7_and_sort_in_the_order_they_were_made() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from windrow.queue.statements import parse_statement
+from windrow.db.statements import parse_statement
 
 SOURCE = """
 -- Claims jobs. :not_a_parameter in a comment.

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windrow.db.codec import clean_text, encode
 from windrow.errors import InvalidJob
-from windrow.queue.codec import clean_text, encode
 
 
 @dataclasses.dataclass

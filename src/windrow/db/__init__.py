@@ -1,0 +1,1 @@
+"""A database and its named statements; it knows neither jobs nor documents."""
