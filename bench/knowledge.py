@@ -34,6 +34,7 @@ from bench.contestant import package_version
 from bench.results import KNOWLEDGE_MEASURES, Measured
 from tests.postgres_server import PostgresServer, find_wheel_binaries
 from windrow import Queue, Worker
+from windrow.catalog import Catalog
 from windrow.index.edge import EdgeIndex
 from windrow.index.embed.local import LocalEmbedder, local_embedder
 from windrow.index.embed.unit import to_unit_length
@@ -210,7 +211,7 @@ async def ask(settings: Settings, home: Home) -> Figures:
     async with Queue.open(settings.database_url) as queue:
         index, embedders = open_index(settings, home), Embedders(settings)
         searcher = make_searcher(queue, index, embedders)
-        [collection] = await queue.store.list_collections()
+        [collection] = await Catalog(queue.database).collections.find()
         space = space_of(collection)
         chunks = await index.count(space)
         await index.optimize(space)

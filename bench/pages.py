@@ -26,9 +26,12 @@ from bench.api import Api, read_answer, request, serve
 from bench.beds import BEDS
 from bench.usage import cpu_seconds
 from windrow import Done, Fail, NewJob, Queue
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, Written, content_id
+from windrow.catalog.documents import DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.ids import new_id
 from windrow.pipelines.web.payloads import SCRAPE
-from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written, content_id
 from windrow.services.web import start_crawl
 
 GOAL_SECONDS = 0.1
@@ -212,7 +215,7 @@ async def put_documents(queue: Queue, count: int) -> tuple[str, str, str]:
     sources = [SourceRow(None, id, "docs", "site", place(id)) for id in (large, *others)]
     places = [other for other in others for _ in range(SMALL)]
     places += [large] * (count - len(places))
-    await queue.store.put_sources(sources)
+    await Catalog(queue.database).sources.put(sources)
     for start in range(0, count, CHUNK):
         last = await put(queue, places[start : start + CHUNK], start)
     return others[0], large, last
@@ -227,8 +230,9 @@ async def put(queue: Queue, places: list[str], start: int) -> str:
         row = DocumentRow(id, None, "docs", source, uri, pending=text.id, size=len(text.text))
         documents.append(row)
         contents.append(text)
-    await queue.store.put_documents(documents, contents)
-    await queue.store.switch_contents([Written(one.id, 3, "docs") for one in contents])
+    catalog = Catalog(queue.database)
+    await catalog.documents.put(documents, contents)
+    await catalog.contents.switch([Written(one.id, 3, "docs") for one in contents])
     return documents[-1].id
 
 

@@ -7,11 +7,15 @@
     faulty.at_random(seed=7, rate=0.1)          # any verb, any call; the same every time
 
 Calls are counted by verb, from 1. `history` tells what was called and what became of it.
+
+A statement of the store's database is a verb by its name ("touch_page"); a transaction of the
+catalog or the accounts by module and function ("documents.put").
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import inspect
 import random
 from collections import Counter
@@ -19,6 +23,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from windrow.db.database import Database, Transaction
+from windrow.db.typed import PACKAGES, find_statements
 from windrow.errors import StoreUnavailable
 from windrow.queue.store import Store
 
@@ -106,13 +112,17 @@ class FaultyStore(_AnyStore):  # type: ignore[misc]
         """How often a verb has been called."""
         return self._calls[verb]
 
+    @property
+    def database(self) -> FaultyDatabase:
+        return FaultyDatabase(self.store.database, self)
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.store, name)
         if name in NEVER_FAULTY or not inspect.iscoroutinefunction(found):
             return found
-        return self._guarded(name, found)
+        return self.guarded(name, found)
 
-    def _guarded(
+    def guarded(
         self, verb: str, carry_out: Callable[..., Awaitable[Any]]
     ) -> Callable[..., Awaitable[Any]]:
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -143,9 +153,60 @@ class FaultyStore(_AnyStore):  # type: ignore[misc]
 
     def _verb(self, name: str) -> str:
         """The name, which must be a verb's: a fault that is misspelt would never happen."""
-        if not inspect.iscoroutinefunction(getattr(self.store, name, None)):
+        if not inspect.iscoroutinefunction(getattr(self.store, name, None)) and not (
+            name in find_statements() or _is_transaction(name)
+        ):
             raise ValueError(f"the store has no verb named {name!r}")
         return name
+
+
+class FaultyDatabase:
+    """The database of a faulty store: its statements and transactions fail as planned there."""
+
+    def __init__(self, database: Database, store: FaultyStore) -> None:
+        self._database = database
+        self._store = store
+        self.dialect = database.dialect
+
+    async def rows(self, statement: str, /, **values: Any) -> Any:
+        return await self._store.guarded(statement, self._database.rows)(statement, **values)
+
+    async def rows_each(self, statement: str, each: Any, /, **values: Any) -> Any:
+        run = self._store.guarded(statement, self._database.rows_each)
+        return await run(statement, each, **values)
+
+    async def run(self, statement: str, /, **values: Any) -> None:
+        await self._store.guarded(statement, self._database.run)(statement, **values)
+
+    async def transact(self, verb: Any, /, *args: Any, **kwargs: Any) -> Any:
+        name = f"{verb.__module__.rpartition('.')[2]}.{verb.__name__.removeprefix('_')}"
+        return await self._store.guarded(name, self._database.transact)(verb, *args, **kwargs)
+
+    def joined(self, tx: Any) -> Any:
+        return _FaultyJoined(self._database.joined(tx), self._store)
+
+
+class _FaultyJoined:
+    """A job's transaction, whose statements fail by their names."""
+
+    def __init__(self, tx: Transaction, store: FaultyStore) -> None:
+        self._tx = tx
+        self._store = store
+
+    async def rows(self, statement: str, /, **values: Any) -> Any:
+        return await self._store.guarded(statement, self._tx.rows)(statement, **values)
+
+    async def run(self, statement: str, /, **values: Any) -> None:
+        await self._store.guarded(statement, self._tx.run)(statement, **values)
+
+
+def _is_transaction(name: str) -> bool:
+    module, _, verb = name.partition(".")
+    return any(
+        hasattr(importlib.import_module(f"{package}.{module}"), f"_{verb}")
+        for package in PACKAGES
+        if importlib.util.find_spec(f"{package}.{module}") is not None
+    )
 
 
 async def _suffer(fault: Fault | None, call: Call, carry_out: Callable[[], Awaitable[Any]]) -> Any:

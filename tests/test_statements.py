@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
 from windrow.db.statements import load_statements
+from windrow.db.typed import PACKAGES, Dialect, find_statements, typed
 
-QUEUE = Path(__file__).parent.parent / "src/windrow/queue"
-STORES = ("sqlite", "postgres")
+DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
+SOURCE = Path(__file__).parent.parent / "src/windrow"
+QUEUE = SOURCE / "queue"
+STORES: tuple[Dialect, ...] = ("sqlite", "postgres")
 
 # Statements one store has and the other does not, each with its reason.
 ONLY: dict[str, dict[str, str]] = {
@@ -21,7 +25,7 @@ ONLY: dict[str, dict[str, str]] = {
                 *("remove_jobs", "remove_finished", "release_leases", "find_expired"),
                 *("drop_expired_leases", "delete_payloads", "delete_errors", "delete_progress"),
                 *("add_results", "delete_results", "add_to_groups", "close_group", "cancel_group"),
-                *("close_runs", "find_results"),
+                "find_results",
                 *("unset_roots", "end_groups", "find_editable", "delete_group_notes"),
             ],
             "part of a larger statement there: SQLite can change only one table in each",
@@ -85,7 +89,7 @@ ONLY: dict[str, dict[str, str]] = {
             ("count_jobs", "fold_counts"), "counts are deltas there: SQLite keeps totals"
         ),
         **dict.fromkeys(
-            ("lock_limits", "lock_bounds", "lock_sources", "hold_sources"),
+            ("lock_limits", "lock_bounds"),
             "rows are locked there: SQLite has one writer",
         ),
         "add_limits": "there must be a row to lock there: SQLite has one writer",
@@ -135,6 +139,10 @@ ONLY: dict[str, dict[str, str]] = {
 }
 
 
+def sql_files(package: str) -> list[Path]:
+    return sorted((SOURCE / package.partition(".")[2] / "sql").glob("*.sql"))
+
+
 def names(store: str) -> set[str]:
     return set(load_statements(f"windrow.queue.{store}"))
 
@@ -146,10 +154,7 @@ def test_both_stores_have_the_same_statements_apart_from_the_declared() -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_every_statement_is_used_and_every_use_has_a_file(store: str) -> None:
-    # The steps of documents and calls are the same for every store.
-    shared = [QUEUE / "documents.py", QUEUE / "calls.py"]
-    modules = [*(QUEUE / store).rglob("*.py"), *shared]
-    code = "\n".join(path.read_text("utf-8") for path in modules)
+    code = "\n".join(path.read_text("utf-8") for path in (QUEUE / store).rglob("*.py"))
     quoted = set(re.findall(r'"([a-z_]+)"', code))
     assert sorted(names(store) - quoted) == [], "files that nothing uses"
 
@@ -159,6 +164,72 @@ def test_every_statement_begins_by_saying_what_it_does(store: str) -> None:
     for path in sorted((QUEUE / store / "sql").glob("*.sql")):
         assert path.read_text("utf-8").startswith("-- "), path.name
         assert re.fullmatch(r"[a-z]+(_[a-z]+)+\.sql", path.name), path.name
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_typed_statement_is_used_in_its_package(package: str) -> None:
+    folder = SOURCE / package.partition(".")[2]
+    code = "\n".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
+    quoted = set(re.findall(r'"([a-z_]+)"', code))
+    own = {name for name, where in find_statements().items() if where == package}
+    assert sorted(own - quoted) == [], "files that nothing uses"
+    for path in (folder / "sql").glob("*.sql"):
+        assert path.read_text("utf-8").startswith("-- "), path.name
+
+
+def test_a_statement_has_its_name_in_one_package_only() -> None:
+    files = [path.name for package in PACKAGES for path in sql_files(package)]
+    queues = {f"{name}.sql" for store in STORES for name in names(store)}
+    assert len(files) == len(set(files))
+    assert queues & set(files) == set()
+
+
+def test_the_queue_knows_no_table_of_the_catalog_or_the_accounts() -> None:
+    tables = catalog_tables()
+    assert {"document", "content", "page", "api_key", "usage"} <= tables
+    named = re.compile(rf"\bwindrow[._]({'|'.join(sorted(tables))})\b(?!\.[a-z]+\b *import)")
+    found = {
+        path.relative_to(QUEUE).as_posix(): match[0]
+        for path in [*QUEUE.rglob("*.py"), *QUEUE.rglob("sql/*.sql")]
+        if (match := named.search(path.read_text("utf-8")))
+    }
+    assert found == {}
+
+
+def test_no_name_in_the_queue_is_of_the_catalog_or_the_accounts() -> None:
+    """Pages, sources and calls are other things there too: pages of a listing, waiting calls."""
+    words = {"document", "crawl", "credential", "quota", "apikey"}
+    allowed = {"documents"}  # the capability, which surfaces ask for
+    found = set()
+    for path in QUEUE.rglob("*.py"):
+        identifiers = {path.stem} | {
+            node.name if isinstance(node, ast.ClassDef | DEFINITIONS) else node.id
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.ClassDef | DEFINITIONS | ast.Name)
+        }
+        for identifier in identifiers - allowed:
+            parts = re.findall(r"[A-Z]?[a-z]+", identifier.replace("api_key", "apikey"))
+            if words & {part.lower().removesuffix("s") for part in parts}:
+                found.add(f"{path.relative_to(QUEUE)}: {identifier}")
+    assert found == set()
+
+
+def catalog_tables() -> set[str]:
+    """The tables that typed statements write, without the queue's own."""
+    written = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM) windrow\.(\w+)")
+    texts = [path.read_text("utf-8") for package in PACKAGES for path in sql_files(package)]
+    return {table for text in texts for table in written.findall(text)} - {"leader"}
+
+
+@pytest.mark.parametrize("dialect", STORES)
+def test_every_typed_statement_is_rendered_whole(dialect: Dialect) -> None:
+    for name in find_statements():
+        found = typed(name, dialect)
+        assert "{" not in found.statement.numbered, name
+        given = {*found.takes, *found.each, "now"}
+        assert set(found.statement.parameters) <= given, name
+        if dialect == "postgres":
+            assert not re.search(r"\$\d+(?!\d|::)", found.statement.numbered), name
 
 
 def test_ending_and_claiming_at_once_is_made_of_the_two_statements() -> None:

@@ -16,16 +16,20 @@ from starlette.websockets import WebSocketDisconnect
 from tests.reference.http import routes_of
 from tests.trust.scorecard import record_input
 from windrow import Queue
+from windrow.accounts import Accounts
+from windrow.accounts.api_keys import ApiKeyRow
 from windrow.api.app import PREFIX, create_app
 from windrow.api.callers import check_is_local
 from windrow.api.errors import ApiError
 from windrow.api.firecrawl import parse as parsing
 from windrow.api.rates import KEPT, WRONG_KEYS_PER_MINUTE, Guesses, RateLimit
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, Written
+from windrow.catalog.documents import DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.errors import ConfigError
 from windrow.ids import new_id
 from windrow.mcp.http import create_app as create_mcp_app
-from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
-from windrow.queue.records import ApiKeyRow
 from windrow.services import keys
 from windrow.services.keys import Identity, hash_key, make_key, parse_keys
 from windrow.services.knowledge import AddOptions, add
@@ -120,8 +124,9 @@ async def keep_page(queue: Queue, source: SourceRow) -> str:
         new_id(), source.tenant, source.collection, source.id, SITE, pending=new_id()
     )
     text = ContentRow(page.pending or "", source.tenant, source.collection, "text")
-    await queue.store.put_documents([page], [text])
-    await queue.store.switch_contents([Written(text.id, 1, "space")])
+    catalog = Catalog(queue.database)
+    await catalog.documents.put([page], [text])
+    await catalog.contents.switch([Written(text.id, 1, "space")])
     return page.id
 
 
@@ -158,7 +163,9 @@ async def test_a6_what_another_tenant_has_is_not_there(api: Api) -> None:
         # What runs by no lease, or has ended, cannot be ended; but it is there.
         fitting = (200, 202) if path.startswith("/v2") else (200, 202, 409)
         if "{source_id}" in path:
-            await api.queue.store.put_sources([api.source])  # which another way may have removed
+            await Catalog(api.queue.database).sources.put(
+                [api.source]
+            )  # which another way may have removed
         answer = await api.ask(method, path, "writer")
         assert answer.status_code in fitting or "made by Windrow" in answer.text, (method, path)
 
@@ -222,9 +229,10 @@ async def test_a_key_that_is_made_and_revoked_counts_in_between(
     store = api.app.state.queue.store
 
     before = await api.ask("GET", "/v2/crawl/active", "made")
-    await store.insert_api_key(ApiKeyRow("robot", hash_key("made"), "acme", "read"))
+    accounts = Accounts(store.database)
+    await accounts.api_keys.insert(ApiKeyRow("robot", hash_key("made"), "acme", "read"))
     during = await api.ask("GET", "/v2/crawl/active", "made")
-    await store.delete_api_key("robot")
+    await accounts.api_keys.delete("robot")
     after = await api.ask("GET", "/v2/crawl/active", "made")
 
     assert [one.status_code for one in (before, during, after)] == [401, 200, 401]
@@ -234,15 +242,15 @@ async def test_keys_are_read_once_for_all_who_ask_at_the_same_moment(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keys, "KEPT_SECONDS", 3600.0)
-    store = api.app.state.queue.store
-    list_keys, asked = store.list_api_keys, 0
+    database = api.app.state.queue.database
+    rows, asked = database.rows, 0
 
-    async def counted() -> Any:
+    async def counted(statement: str, **values: Any) -> Any:
         nonlocal asked
-        asked += 1
-        return await list_keys()
+        asked += statement == "list_api_keys"
+        return await rows(statement, **values)
 
-    monkeypatch.setattr(store, "list_api_keys", counted)
+    monkeypatch.setattr(database, "rows", counted)
     answers = await asyncio.gather(
         *(api.ask("GET", "/v2/crawl/active", "writer") for _ in range(10))
     )

@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from windrow import Job, Queue
+from windrow.catalog import Catalog
+from windrow.catalog.calls import ArtifactRow, Call, CallRow
 from windrow.clock import FakeClock
 from windrow.ids import new_id
 from windrow.pipelines.calls.context import Calls
 from windrow.pipelines.calls.payloads import STAGES, Keys, StartPayload, tag_of
 from windrow.pipelines.calls.stages import calls_chain
 from windrow.queue.bullmq.store import BullmqStore
-from windrow.queue.calls import ArtifactRow, Call, CallRow
 from windrow.queue.job import JobState
 from windrow.queue.lease import Lease
 from windrow.queue.opening import open_store
@@ -78,10 +79,13 @@ class Desk:
         keys = Keys(ORG, call_id)
         path = self.work.parent / "speech.ogg"
         path.write_bytes(b"OggS of a few words")
-        await store.put_calls([CallRow(call_id, ORG, "default", name, "transcribe_start")])
+        catalog = Catalog(store.database)
+        await catalog.calls.put([CallRow(call_id, ORG, "default", name, "transcribe_start")])
         for part, key in (("audio", keys.audio), ("speech", keys.speech)):
             await self.calls.artifacts.put(key, path)
-            await store.put_artifacts([ArtifactRow(call_id, part, key, path.stat().st_size)])
+            await catalog.calls.put_artifacts(
+                [ArtifactRow(call_id, part, key, path.stat().st_size)]
+            )
         payload = StartPayload(call_id, seconds)
         job = self.chain.job("transcribe_start", payload, tenant=ORG, tags=[tag_of(call_id)])
         await self.queue.enqueue_many([job])
@@ -92,7 +96,7 @@ class Desk:
         return await drain(self.queue, self.handlers, scheduled=True)
 
     async def call(self, call_id: str) -> Call:
-        [call] = await self.queue.store.get_calls(ORG, [call_id])
+        [call] = await Catalog(self.queue.database).calls.get(ORG, [call_id])
         return call
 
     async def kept(self, call_id: str) -> set[str]:
@@ -103,7 +107,7 @@ class Desk:
             for name in ("source", "audio", "speech", "transcript")
         }
         found = {name: size for name, size in named.items() if size is not None}
-        rows = await self.queue.store.list_artifacts(call_id)
+        rows = await Catalog(self.queue.database).calls.list_artifacts(call_id)
         assert {row.name: row.size for row in rows} == found
         return set(found)
 

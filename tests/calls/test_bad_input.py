@@ -15,6 +15,7 @@ from tests import recordings
 from tests.calls.desk import Desk, open_on_one_store
 from tests.calls.speechkit_server import Fault, SpeechKitServer
 from windrow import Job, Queue
+from windrow.catalog import Catalog
 from windrow.errors import FileGone
 from windrow.pipelines.calls.payloads import STAGES
 
@@ -69,7 +70,7 @@ async def test_a_file_that_is_no_recording_fails_before_anything_is_paid(
 async def test_a_file_that_is_not_there_is_no_call(desk: Desk, tmp_path: Path) -> None:
     with pytest.raises(FileGone):
         await desk.add(tmp_path / "none.wav")
-    assert await desk.queue.store.list_calls() == []
+    assert await Catalog(desk.queue.database).calls.newest() == []
 
 
 async def test_silence_is_a_transcript_without_words(
@@ -77,10 +78,11 @@ async def test_silence_is_a_transcript_without_words(
 ) -> None:
     speechkit.said = None
     assert await end(desk) == ("done", "")
-    [call] = await desk.queue.store.list_calls()
+    catalog = Catalog(desk.queue.database)
+    [call] = await catalog.calls.newest()
     assert call.analysis is not None
     assert (call.analysis["summary"], call.analysis["talk_seconds"]) == ("", 0)
-    [document] = await desk.queue.store.list_documents(call.tenant, "default")
+    [document] = await catalog.documents.page(call.tenant, "default")
     assert (document.skipped, document.title) == ("nobody says anything", "call.mp3")
     assert await desk.queue.list(kind="index.write") == []
 

@@ -20,6 +20,7 @@ import pytest
 from tests.calls.desk import lose_locks
 from tests.calls.speechkit_server import KEY, Fault, SpeechKitServer
 from windrow import Queue
+from windrow.catalog import Catalog
 from windrow.ingest.artifacts import open_artifacts
 from windrow.pipelines.calls.payloads import STAGES
 from windrow.queue.bullmq.store import BullmqStore
@@ -207,7 +208,7 @@ async def test_j8_a_worker_is_killed_before_and_after_bullmq_is_told(
             ended = [job for job in jobs if job.state is JobState.COMPLETED]
         await kill(worker, queue, database)
         info = await get_call(queue, call_id)
-        [document] = await queue.store.list_documents(ORG, "default")
+        [document] = await Catalog(queue.database).documents.page(ORG, "default")
         written = await queue.list(kind="index.write")
     await artifacts.close()
     assert info.call.status == "done"

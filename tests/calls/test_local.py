@@ -10,12 +10,13 @@ import pytest
 from tests import recordings
 from tests.calls.desk import ORG, Desk
 from windrow import Queue
+from windrow.catalog import Catalog
+from windrow.catalog.calls import CallRow
 from windrow.ids import new_id
 from windrow.ingest.artifacts import FolderArtifacts
 from windrow.ingest.transcribe.local import LocalTranscriber
 from windrow.pipelines.calls.context import Calls
 from windrow.pipelines.calls.stages import calls_sweeper
-from windrow.queue.calls import CallRow
 from windrow.testing import drain
 
 HOURS = 4
@@ -52,7 +53,7 @@ async def test_a_call_whose_job_was_never_enqueued_is_swept_up(desk: Desk, tmp_p
     await desk.queue.cancel(job.id)
     await desk.queue.delete(job.id)
     stranger = CallRow(new_id(), ORG, "default", "lost.ogg")  # its recording is nowhere
-    await desk.queue.store.put_calls([stranger])
+    await Catalog(desk.queue.database).calls.put([stranger])
 
     sweeper = calls_sweeper(desk.calls, desk.chain)
     await desk.queue.enqueue(sweeper.kind, queue="sweeping")

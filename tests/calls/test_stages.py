@@ -11,6 +11,7 @@ import pytest
 
 from tests.calls.desk import ORG, Desk
 from tests.calls.speechkit_server import SpeechKitServer, chunk
+from windrow.catalog import Catalog
 from windrow.pipelines.calls.payloads import STAGES
 from windrow.queue.job import JobState
 
@@ -111,7 +112,7 @@ async def test_j6_analysis_of_the_same_is_made_and_written_once(
 
     assert [job.state for job in again] == [JobState.COMPLETED] * 2
     assert await desk.call(call_id) == before
-    documents = await desk.queue.store.list_documents(ORG, "default")
+    documents = await Catalog(desk.queue.database).documents.page(ORG, "default")
     assert [one.uri for one in documents] == [f"call:{call_id}"]
 
 
@@ -121,10 +122,11 @@ async def test_transcript_and_analysis_are_handed_to_the_index_with_the_completi
     speechkit.said = [chunk("The baler is in the barn.", 0, 2)]
     call_id = await desk.add(recording)
     await desk.run()
-    [document] = await desk.queue.store.list_documents(ORG, "default")
+    catalog = Catalog(desk.queue.database)
+    [document] = await catalog.documents.page(ORG, "default")
     assert document.metadata["call_id"] == call_id
     assert document.pending is not None
-    [content] = await desk.queue.store.get_contents([document.pending])
+    [content] = await catalog.contents.get([document.pending])
     assert "The baler is in the barn." in content.text
     [write] = await desk.queue.list(kind="index.write")
     assert write.payload == {"content": document.pending}

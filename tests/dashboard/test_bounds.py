@@ -11,14 +11,11 @@ import httpx
 import pytest
 
 from windrow import Fail, NewJob, Queue
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, Written, content_id
+from windrow.catalog.documents import DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.ids import new_id
-from windrow.queue.documents import (
-    ContentRow,
-    DocumentRow,
-    SourceRow,
-    Written,
-    content_id,
-)
 from windrow.services import knowledge, listing
 from windrow.settings import Settings
 from windrow.web import overview
@@ -62,6 +59,20 @@ def count_calls(store: Any, monkeypatch: pytest.MonkeyPatch, *names: str) -> Cou
 
     for name in names:
         monkeypatch.setattr(store, name, counted(name))
+    return calls
+
+
+def count_statements(database: Any, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """The statements that a database runs by themselves, by their names."""
+    calls: Counter[str] = Counter()
+    for verb in ("rows", "rows_each"):
+        run = getattr(database, verb)
+
+        def counted(name: str, *args: Any, run: Any = run, **values: Any) -> Any:
+            calls[name] += 1
+            return run(name, *args, **values)
+
+        monkeypatch.setattr(database, verb, counted)
     return calls
 
 
@@ -123,17 +134,18 @@ async def test_errors_of_a_tenant_say_how_far_back_they_were_looked_for(
 async def test_chunks_of_a_large_source_say_of_how_many_documents_they_are(
     queue: Queue, log_in: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await queue.store.put_sources([SourceRow(None, "s1", "docs", "note", "note:1")])
+    catalog = Catalog(queue.database)
+    await catalog.sources.put([SourceRow(None, "s1", "docs", "note", "note:1")])
     ids = [new_id() for _ in range(3)]
     texts = [ContentRow(content_id(id, "1"), None, "docs", "hay") for id in ids]
-    await queue.store.put_documents(
+    await catalog.documents.put(
         [
             DocumentRow(id, None, "docs", "s1", f"note:{n}", pending=text.id)
             for n, (id, text) in enumerate(zip(ids, texts, strict=True))
         ],
         texts,
     )
-    await queue.store.switch_contents([Written(one.id, 4, "docs") for one in texts])
+    await catalog.contents.switch([Written(one.id, 4, "docs") for one in texts])
     client = await log_in(ADMIN)
     assert "12 chunks</dd>" in (await client.get("/ui/sources/s1")).text
 
@@ -147,9 +159,9 @@ async def test_a_page_of_sources_is_counted_at_once(
     queue: Queue, log_in: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [SourceRow(None, f"s{n}", "docs", "note", f"note:{n}") for n in range(20)]
-    await queue.store.put_sources(rows)
+    await Catalog(queue.database).sources.put(rows)
     client = await log_in(ADMIN)
-    calls = count_calls(queue.store, monkeypatch, "count_sources", "list_sources")
+    calls = count_statements(queue.database, monkeypatch)
 
     assert (await client.get("/ui/sources")).text.count('href="/ui/sources/s') == 20
     assert calls == {"count_sources": 1, "list_sources": 1}

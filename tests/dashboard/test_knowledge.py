@@ -16,8 +16,11 @@ from tests.dashboard.conftest import ADMIN
 from tests.dashboard.test_pages import TOKEN, admin, token_of
 from tests.web.site import SiteServer
 from windrow import Queue
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, Written
+from windrow.catalog.documents import DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.ids import new_id
-from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
 from windrow.search.request import SearchAnswer
 from windrow.search.snippets import readable
 from windrow.services.web import start_crawl
@@ -38,7 +41,8 @@ def keep_notes(server: Server, count: int) -> SourceRow:
 
     async def keep() -> None:
         async with Queue.open(server.database) as queue:
-            await queue.store.put_sources([source])
+            catalog = Catalog(queue.database)
+            await catalog.sources.put([source])
             rows = [
                 DocumentRow(
                     id=new_id(),
@@ -52,8 +56,8 @@ def keep_notes(server: Server, count: int) -> SourceRow:
                 for n in range(count)
             ]
             texts = [ContentRow(row.pending or "", None, "barn", row.uri) for row in rows]
-            await queue.store.put_documents(rows, texts)
-            await queue.store.switch_contents([Written(one.id, 1, "space") for one in texts])
+            await catalog.documents.put(rows, texts)
+            await catalog.contents.switch([Written(one.id, 1, "space") for one in texts])
 
     asyncio.run(keep())
     return source

@@ -16,9 +16,11 @@ import pytest
 from tests.api.server import Server
 from tests.dashboard.conftest import ADMIN, BROKEN, READER, TENANT, Shown
 from windrow import NewJob, Queue
+from windrow.catalog import Catalog
+from windrow.catalog.calls import CallRow
+from windrow.catalog.documents import DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.ids import new_id
-from windrow.queue.calls import CallRow
-from windrow.queue.documents import DocumentRow, SourceRow
 from windrow.queue.job import JobState
 from windrow.queue.records import Group
 from windrow.web import knowledge
@@ -228,7 +230,9 @@ def test_stages_of_calls_are_shown_with_the_calls_in_each(
 ) -> None:
     async def add() -> None:
         async with Queue.open(server.database) as queue:
-            await queue.store.put_calls([CallRow(new_id(), None, "default", "a.ogg", "analyze")])
+            await Catalog(queue.database).calls.put(
+                [CallRow(new_id(), None, "default", "a.ogg", "analyze")]
+            )
 
     asyncio.run(add())
     shown = admin.get("/ui/pipelines").text
@@ -271,8 +275,9 @@ def test_sources_are_shown_page_by_page_and_large_ones_counted_in_part(
             for number in range(count)
         ]
         async with Queue.open(server.database) as queue:
-            await queue.store.put_sources([large, *others])
-            await queue.store.put_documents(documents)
+            catalog = Catalog(queue.database)
+            await catalog.sources.put([large, *others])
+            await catalog.documents.put(documents)
 
     asyncio.run(fill())
     first = admin.get("/ui/sources?after_tenant=hay").text

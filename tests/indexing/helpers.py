@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.index.words import DIMENSION, embed
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, content_id
+from windrow.catalog.documents import DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.ids import new_id
 from windrow.index.home import Index, Space
 from windrow.pipelines.index.context import Indexing, space_of
 from windrow.pipelines.index.handlers import index_handlers
 from windrow.pipelines.index.tidying import tidy_job, write_job
-from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, content_id
 from windrow.queue.queue import Queue
 from windrow.search.request import SearchAnswer, SearchRequest
 from windrow.search.searcher import Searcher
@@ -75,14 +78,17 @@ class Library:
         self.default = "words"
         self.indexing = Indexing(queue, index, self.find_embedder, cut)
         self.searcher = Searcher(
-            index, self.find_places, queue.store.find_named, self.find_embedder
+            index,
+            self.find_places,
+            Catalog(queue.database).documents.find_named,
+            self.find_embedder,
         )
 
     async def find_embedder(self, model: str | None) -> Words | None:
         return self.embedders.get(model or self.default)
 
     async def find_places(self, tenant: str | None, names: tuple[str, ...]) -> list[Place]:
-        found = await self.queue.store.list_collections(tenant)
+        found = await Catalog(self.queue.database).collections.find(tenant)
         places = {
             space_of(one).name: Place(space_of(one), one.embedder)
             for one in found
@@ -96,7 +102,8 @@ class Library:
         """Ingest a text; the ids of its document and content."""
         given: dict[str, Any] = {"tenant": None, "collection": "docs", "source": "s1"} | fields
         store = self.queue.store
-        there = await store.find_documents(
+        catalog = Catalog(store.database)
+        there = await catalog.documents.find(
             given["tenant"], given["collection"], given["source"], [uri]
         )
         digest = hashlib.sha256(text.encode()).hexdigest()
@@ -106,8 +113,8 @@ class Library:
         content = (same and (same.pending or same.content)) or content_id(doc_id, digest)
         row = DocumentRow(id=doc_id, uri=uri, content_hash=digest, pending=content, **given)
         source = SourceRow(row.tenant, row.source, row.collection, "folder", row.source)
-        await store.put_sources([source])
-        await store.put_documents([row], [ContentRow(content, row.tenant, row.collection, text)])
+        await catalog.sources.put([source])
+        await catalog.documents.put([row], [ContentRow(content, row.tenant, row.collection, text)])
         if enqueue:
             await self.queue.enqueue_many([write_job(content, row.tenant)])
         return doc_id, content

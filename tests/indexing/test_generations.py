@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 
 from tests.indexing.helpers import Library, Words
+from windrow.catalog import Catalog
+from windrow.catalog.sources import Collection
 from windrow.errors import EmbeddingRefused, IndexUnavailable, StoreUnavailable
 from windrow.index.home import Space
 from windrow.pipelines.index import building
 from windrow.pipelines.index.building import begin_build
 from windrow.pipelines.index.context import space_of
-from windrow.queue.documents import Collection
 from windrow.queue.job import LIVE, JobState
 from windrow.services.owning import check_index
 
 
 async def only(library: Library) -> Collection:
-    [collection] = await library.queue.store.list_collections()
+    [collection] = await Catalog(library.queue.database).collections.find()
     return collection
 
 
@@ -90,7 +91,7 @@ async def test_what_comes_while_it_is_built_is_found_before_and_after(library: L
     assert sorted(await library.found("apple")) == ["new.md", "old.md"]
     assert await library.found("changed", mode="keyword") == ["old.md"]
     assert await library.index.count(space_of(await only(library))) == 2
-    [content] = await library.queue.store.get_contents([changed])
+    [content] = await Catalog(library.queue.database).contents.get([changed])
     assert content.space == space_of(await only(library)).name
 
 
@@ -169,17 +170,18 @@ async def test_text_that_the_new_model_refuses_does_not_keep_the_others_from_it(
     assert (await only(library)).embedder == "picky"
     assert sorted(await library.found("apple")) == [f"{n}.md" for n in (0, 1, 2, 4, 5, 6)]
     assert {job.state for job in await library.queue.list()} == {JobState.COMPLETED}
-    [refused] = await library.queue.store.find_documents(None, "docs", "s1", ["3.md"])
+    catalog = Catalog(library.queue.database)
+    [refused] = await catalog.documents.find(None, "docs", "s1", ["3.md"])
     assert refused.skipped is not None
     assert "too long" in refused.skipped
     assert not refused.is_searchable
-    [counts] = await library.queue.store.count_documents()
+    [counts] = await catalog.documents.count()
     assert (counts.documents, counts.searchable, counts.pending, counts.skipped) == (7, 6, 0, 1)
 
     await choose(library, Words("tolerant"))
     await library.work()
     assert "3.md" in await library.found("poison"), "another model takes it"
-    [taken] = await library.queue.store.find_documents(None, "docs", "s1", ["3.md"])
+    [taken] = await catalog.documents.find(None, "docs", "s1", ["3.md"])
     assert (taken.skipped, taken.is_searchable) == (None, True)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.indexing.helpers import Library
+from windrow.catalog import Catalog
 from windrow.clock import FakeClock
 from windrow.pipelines.index.context import space_of
 from windrow.queue.job import JobState
@@ -44,9 +45,10 @@ async def test_killed_owner_loses_and_doubles_nothing(
 
         counts = await queue.counts("index")
         assert counts.get(JobState.FAILED, 0) == 0
-        documents = await queue.store.list_documents(None, "docs")
+        catalog = Catalog(queue.database)
+        documents = await catalog.documents.page(None, "docs")
         assert sum(one.is_searchable for one in documents) == DOCUMENTS
-        [collection] = await queue.store.list_collections()
+        [collection] = await catalog.collections.find()
         index = open_index(settings, "edge")
         assert await index.count(space_of(collection)) == DOCUMENTS
         await index.close()

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.indexing.helpers import Library
+from windrow.catalog import Catalog
+from windrow.catalog.contents import Refused
+from windrow.catalog.sources import SourceRow
 from windrow.errors import IndexUnavailable, InvalidSearch, StoreUnavailable
 from windrow.index.edge import EdgeIndex
 from windrow.index.home import Query, Space
 from windrow.pipelines.index.awaiting import write_awaited
 from windrow.pipelines.knowledge.handing import Handed, hand_in
-from windrow.queue.documents import Refused, SourceRow
 from windrow.queue.job import LIVE
 from windrow.queue.queue import Queue
 from windrow.search.request import SearchRequest
@@ -142,7 +144,7 @@ async def test_index_is_optimized_when_much_is_new_and_tidied_when_something_is_
 
     await keeper.tidy()
     assert await library.queue.list(kind="index.tidy") == []
-    await library.queue.store.delete_documents([doc_id])
+    await Catalog(library.queue.database).documents.delete([doc_id])
     await keeper.tidy()
     await keeper.tidy()
     assert len(await library.queue.list(kind="index.tidy")) <= 2, "one that waits is enough"
@@ -166,7 +168,7 @@ async def test_what_waits_without_a_job_is_given_to_the_index_again_and_the_refu
     await library.put("other.md", "apple", enqueue=False, source="s2")
     await library.put("waits.md", "apple")
     _, refused = await library.put("refused.md", "apple", enqueue=False)
-    await library.queue.store.refuse_contents([Refused(refused, "too long")])
+    await Catalog(library.queue.database).contents.refuse([Refused(refused, "too long")])
 
     source = SourceRow(None, "s1", "docs", "folder", "/docs")
     assert [await write_awaited(library.queue, source) for _ in range(2)] == [1, 0]
@@ -207,7 +209,7 @@ async def test_what_was_handed_in_by_a_process_that_died_before_its_job_is_found
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = SourceRow(None, "up", "docs", "upload", "upload:a.md")
-    await library.queue.store.put_sources([source])
+    await Catalog(library.queue.database).sources.put([source])
 
     async def die(*_: object, **__: object) -> None:
         raise StoreUnavailable
@@ -244,5 +246,7 @@ async def test_what_failed_or_was_cancelled_is_not_taken_for_overlooked(library:
     await library.work()
 
     assert (await library.found("fig"))[0] == "lost.md"
-    waiting_still = {one.id for one in await library.queue.store.list_awaited()}
+    waiting_still = {
+        one.id for one in await Catalog(library.queue.database).contents.list_awaited()
+    }
     assert waiting_still == {failed, cancelled}

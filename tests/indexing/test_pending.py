@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from tests.indexing.helpers import Library
-from windrow.queue.documents import Pending
+from windrow.catalog import Catalog
+from windrow.catalog.documents import Pending
 from windrow.services.operations import look_at_pending
 
 
 async def count(library: Library) -> Pending:
-    return await library.queue.store.count_pending(None, "docs", "s1", limit=10)
+    return await Catalog(library.queue.database).documents.count_pending(
+        None, "docs", "s1", limit=10
+    )
 
 
 async def test_what_has_a_job_is_to_come_and_what_has_none_is_not(library: Library) -> None:

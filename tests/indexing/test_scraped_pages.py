@@ -20,6 +20,7 @@ from tests.web.conftest import own_kinds, site, site_server  # noqa: F401
 from tests.web.crawling import LOOPBACK
 from tests.web.site import Site
 from windrow import Queue, Worker
+from windrow.catalog import Catalog
 from windrow.clock import FakeClock
 from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.web.payloads import SCRAPE
@@ -143,7 +144,7 @@ async def test_page_is_found_whatever_format_was_asked_for(desk: Desk) -> None:
     assert await desk.found("cut hay") == {"/hay"}
 
     [source] = await list_sources(desk.queue)
-    await desk.queue.store.delete_sources(None, [source.source.id])
+    await Catalog(desk.queue.database).sources.delete(None, [source.source.id])
     again = await desk.scrape("/hay", formats=["html", "links"], maxAge=60_000)
     assert again.result["metadata"]["cacheState"] == "hit"
     assert await desk.found("cut hay") == {"/hay"}, "a cache hit is indexed, too"
@@ -210,7 +211,9 @@ async def _completed(queue: Queue, crawl_id: str) -> list[str]:
 
 async def _check_none_is_missed(queue: Queue, crawl_id: str) -> None:
     """Each completed page can be found, or a job that writes it waits or runs."""
-    documents = {one.uri: one for one in await queue.store.list_documents(None, COLLECTION)}
+    documents = {
+        one.uri: one for one in await Catalog(queue.database).documents.page(None, COLLECTION)
+    }
     for url in await _completed(queue, crawl_id):
         one = documents[url]
         if one.content is None:

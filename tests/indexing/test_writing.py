@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.indexing.helpers import Library, Words
+from windrow.catalog import Catalog
+from windrow.catalog.documents import Move
 from windrow.errors import (
     EmbedderUnavailable,
     EmbeddingRefused,
@@ -20,12 +22,11 @@ from windrow.errors import (
 from windrow.index.home import Point, Space
 from windrow.pipelines.index.context import space_of
 from windrow.pipelines.index.tidying import write_job
-from windrow.queue.documents import Move
 from windrow.queue.job import JobState
 
 
 async def space(library: Library) -> Space:
-    [collection] = await library.queue.store.list_collections(None, "docs")
+    [collection] = await Catalog(library.queue.database).collections.find(None, "docs")
     return space_of(collection)
 
 
@@ -67,7 +68,9 @@ async def test_change_is_seen_whole_or_not_at_all_and_the_old_goes(library: Libr
 
     await library.tidy()
     assert await library.index.count(await space(library)) == 2
-    assert [one.id for one in await library.queue.store.get_contents([old, new])] == [new]
+    assert [one.id for one in await Catalog(library.queue.database).contents.get([old, new])] == [
+        new
+    ]
 
 
 async def test_unchanged_content_and_content_of_branches_is_embedded_once(library: Library) -> None:
@@ -89,7 +92,7 @@ async def test_unchanged_content_and_content_of_branches_is_embedded_once(librar
 async def test_rename_rewrites_labels_and_embeds_nothing(library: Library) -> None:
     doc_id, _ = await library.put("old/a.py", "some code")
     await library.work()
-    contents = await library.queue.store.move_documents([Move(doc_id, "new/a.py")])
+    contents = await Catalog(library.queue.database).documents.move([Move(doc_id, "new/a.py")])
     await library.queue.enqueue_many([write_job(one, None) for one in contents])
     assert await library.found("code") == ["new/a.py"], "documents say where they are"
 
@@ -105,7 +108,7 @@ async def test_deleted_document_is_not_found_at_once_and_content_that_comes_back
 ) -> None:
     doc_id, _ = await library.put("a.md", "apple")
     await library.work()
-    await library.queue.store.delete_documents([doc_id])
+    await Catalog(library.queue.database).documents.delete([doc_id])
     assert await library.found("apple") == []
 
     await library.put("a.md", "apple")
@@ -206,7 +209,7 @@ async def test_search_asks_again_when_most_of_what_it_gets_is_not_shown(library:
     for n in range(8):
         doc_id, _ = await library.put(f"{n}.md", "\n".join(["apple apple apple"] * 10))
         await library.work()
-        await library.queue.store.delete_documents([doc_id])
+        await Catalog(library.queue.database).documents.delete([doc_id])
     await library.put("left.md", "an apple and many other words that make it less near")
     await library.work()
 
@@ -278,7 +281,7 @@ async def test_file_that_was_moved_on_one_branch_is_found_at_its_place_on_each(
         "docs/x.md", "apple", branch="feature", language="rst", tags=("new",)
     )
     await library.work()
-    await library.queue.store.move_documents([Move(moved, "lib/y.md")])
+    await Catalog(library.queue.database).documents.move([Move(moved, "lib/y.md")])
     await library.queue.enqueue_many([write_job(content, None)])
     await library.work()
     assert len(library.embedders["words"].texts) == 1, "it is embedded once"

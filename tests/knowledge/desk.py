@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from windrow import Job, Queue, handler
+from windrow.catalog import Catalog
+from windrow.catalog.contents import Written
+from windrow.catalog.documents import DocumentInfo
 from windrow.pipelines.index.payloads import QUEUE as INDEX
 from windrow.pipelines.index.payloads import WRITE
 from windrow.pipelines.knowledge.context import Knowledge
 from windrow.pipelines.knowledge.handlers import knowledge_handlers
 from windrow.pipelines.knowledge.items import QUEUE, ItemType, Operation, new_item
-from windrow.queue.documents import DocumentInfo, Written
 from windrow.queue.job import LIVE
 from windrow.testing import drain
 
@@ -68,7 +70,9 @@ class Desk:
         async def write(jobs: list[Job], payloads: list[dict[str, Any]]) -> None:
             contents = [payload["content"] for payload in payloads]
             self.written += contents
-            await self.queue.store.switch_contents([Written(one, 1, "space") for one in contents])
+            await Catalog(self.queue.database).contents.switch(
+                [Written(one, 1, "space") for one in contents]
+            )
 
         handlers = knowledge_handlers(Knowledge(self.queue))
         index = [write] if with_index else []
@@ -77,7 +81,7 @@ class Desk:
         )
 
     async def documents(self, *, tenant: str | None = None) -> list[DocumentInfo]:
-        return await self.queue.store.list_documents(tenant, COLLECTION)
+        return await Catalog(self.queue.database).documents.page(tenant, COLLECTION)
 
     async def uris(self) -> list[str]:
         """What can be found."""
@@ -86,7 +90,7 @@ class Desk:
     async def text(self, uri: str, *, branch: str = "") -> str:
         [found] = [d for d in await self.documents() if (d.uri, d.branch) == (uri, branch)]
         assert found.content is not None
-        [content] = await self.queue.store.get_contents([found.content])
+        [content] = await Catalog(self.queue.database).contents.get([found.content])
         return content.text
 
     async def live(self) -> list[Job]:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.knowledge.desk import COLLECTION, Desk
 from windrow import Queue
+from windrow.catalog import Catalog
 from windrow.pipelines.knowledge.items import QUEUE
 from windrow.queue.job import JobState
 
@@ -118,7 +119,7 @@ async def test_folder_inside_a_source_is_scanned_as_a_part_of_it(desk: Desk) -> 
 
     assert (result["new"], result["gone"]) == (1, 1)
     assert await desk.uris() == ["docs/new.md", "src/b.md"]
-    assert len(await desk.queue.store.list_sources()) == 1
+    assert len(await Catalog(desk.queue.database).sources.page()) == 1
 
 
 async def test_options_of_a_folder_are_remembered(desk: Desk) -> None:
@@ -174,7 +175,7 @@ async def test_vanished_root_keeps_what_is_known_and_notes_the_error(desk: Desk)
     assert job.state == JobState.COMPLETED
     assert "is not there" in job.result["dropped"]
     assert await desk.uris() == ["a.md"]
-    [source] = await desk.queue.store.list_sources()
+    [source] = await Catalog(desk.queue.database).sources.page()
     assert "is not there" in (source.error or "")
 
 
@@ -189,7 +190,7 @@ async def test_folder_is_deleted_whole_or_in_part(desk: Desk) -> None:
 
     await desk.run("folder", "delete", {"folder_path": str(desk.tree)})
     assert await desk.documents() == []
-    assert await desk.queue.store.list_sources() == []
+    assert await Catalog(desk.queue.database).sources.page() == []
     job = await desk.run("folder", "delete", {"folder_path": str(desk.tree)})
     assert "is in no source" in job.result["dropped"]
 
@@ -207,7 +208,7 @@ async def test_scan_whose_run_dies_has_done_nothing(desk: Desk, queue: Queue) ->
     await job.tx.rollback()
     await lease.release(job)
 
-    assert await queue.store.list_sources() == []
+    assert await Catalog(queue.database).sources.page() == []
     assert len(await desk.live()) == 1
     await desk.work()
     assert await desk.uris() == ["a.md"]
@@ -239,7 +240,8 @@ async def test_u9_branches_have_documents_of_their_own_and_share_contents(desk: 
     assert len(shared) == 1
     assert await desk.text("other.md", branch="main") == "on main"
     assert len(set(desk.written)) == 3  # the same words were not written twice
-    [source] = await desk.queue.store.list_sources()
+    catalog = Catalog(desk.queue.database)
+    [source] = await catalog.sources.page()
     assert source.options["git_remote"] == "https://h.example/x.git"
 
     desk.git("commit", "-q", "-amy")
@@ -247,7 +249,7 @@ async def test_u9_branches_have_documents_of_their_own_and_share_contents(desk: 
     desk.git("branch", "-q", "-D", "feature")
     await desk.run("project", "scan", project)
     assert {one.branch for one in await desk.documents()} == {"main"}
-    [source] = await desk.queue.store.list_sources()
+    [source] = await catalog.sources.page()
     assert source.kind == "project"
     assert source.collection == COLLECTION
 
@@ -262,7 +264,7 @@ async def test_u8_large_tree_is_scanned_twice_and_the_second_time_nothing_is_rea
         desk.write(f"d{number % 50}/f{number}.md", f"text {number}")
     await desk.enqueue("folder", "ingest", {"folder_path": str(desk.tree)})
     await desk.work()
-    [counts] = await desk.queue.store.count_documents()
+    [counts] = await Catalog(desk.queue.database).documents.count()
     assert counts.searchable == files
 
     def refuse(path: Path, most: int) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.processes import ROOT, Command
 from windrow import Queue
+from windrow.catalog import Catalog
 from windrow.clock import FakeClock
 from windrow.pipelines.index.context import space_of
 from windrow.pipelines.index.payloads import QUEUE as INDEX
@@ -112,18 +113,19 @@ async def _enqueue_scan(queue: Queue, folder: Path) -> None:
 
 async def _check_documents(queue: Queue) -> None:
     """Each file has one document, and each of these a content that is no other's."""
-    [counts] = await queue.store.count_documents()
+    catalog = Catalog(queue.database)
+    [counts] = await catalog.documents.count()
     assert (counts.documents, counts.searchable, counts.pending) == (FILES, FILES, 0)
-    documents = await queue.store.list_documents(None, "default", limit=FILES + 1)
+    documents = await catalog.documents.page(None, "default", limit=FILES + 1)
     assert len({one.uri for one in documents}) == len(documents) == FILES
     contents = {one.content for one in documents}
-    assert set(await queue.store.list_contents(None, "default", limit=2 * FILES)) == contents
+    assert set(await catalog.contents.page(None, "default", limit=2 * FILES)) == contents
     assert len(contents) == FILES
 
 
 async def _check_index(queue: Queue, settings: Settings) -> None:
     """The chunks of each content are in the index, and nothing else is."""
-    [collection] = await queue.store.list_collections()
+    [collection] = await Catalog(queue.database).collections.find()
     index = open_index(settings, await find_home(settings))
     assert await index.count(space_of(collection)) == FILES
     await index.close()
@@ -153,7 +155,7 @@ async def _work_off(settings: Settings) -> None:
 async def _until(queue: Queue, moment: int) -> None:
     """Wait until so much is done: a file that is known counts once, one that can be found twice."""
     while True:
-        counts = await queue.store.count_documents()
+        counts = await Catalog(queue.database).documents.count()
         if counts and counts[0].documents + counts[0].searchable >= moment:
             return
         await asyncio.sleep(0.005)

@@ -10,9 +10,10 @@ import pytest
 
 from tests.knowledge.desk import COLLECTION, Desk
 from windrow import Job
+from windrow.catalog import Catalog
+from windrow.catalog.sources import SourceRow
 from windrow.pipelines.knowledge import files, folders
 from windrow.pipelines.knowledge.context import documents_of, sources_of
-from windrow.queue.documents import SourceRow
 from windrow.queue.job import JobState
 from windrow.services.knowledge import AddOptions, add, add_text, remove_source
 
@@ -49,7 +50,7 @@ class Remover:
 
 
 async def check_is_gone(desk: Desk) -> None:
-    assert await desk.queue.store.list_sources() == []
+    assert await Catalog(desk.queue.database).sources.page() == []
     assert await desk.documents() == []
     assert await desk.live() == []
     assert JobState.FAILED not in {one.state for one in await desk.queue.list()}
@@ -170,12 +171,12 @@ async def test_source_that_is_deleted_by_an_item_leaves_no_schedule(desk: Desk, 
     await desk.run("folder" if op == "folder" else "library", "delete", payload)
 
     assert await desk.queue.schedules() == []
-    assert await desk.queue.store.list_sources() == []
+    assert await Catalog(desk.queue.database).sources.page() == []
 
 
 async def test_note_of_a_source_that_was_removed_is_not_kept(desk: Desk) -> None:
     added = await add_text(desk.queue, "the cows", OPTIONS)
-    await desk.queue.store.delete_sources(None, [added.source.id])
+    await Catalog(desk.queue.database).sources.delete(None, [added.source.id])
 
     await desk.work()
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.knowledge.desk import COLLECTION, Desk
 from windrow import Job
+from windrow.catalog import Catalog
 from windrow.errors import InvalidOptions
 from windrow.index.chunk import chunk
 from windrow.ingest.files.reading import read_file
@@ -195,7 +196,7 @@ async def test_imported_documents_stay_below_the_folder_they_are_exported_to(
     assert await import_lines(desk.queue, lines) == (1, len(uris))
     await desk.work()
 
-    [kept] = await desk.queue.store.list_sources()
+    [kept] = await Catalog(desk.queue.database).sources.page()
     out = tmp_path / "a" / "b" / "out"
     assert await export_folder(desk.queue, kept, out) == len(uris)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tests.knowledge.desk import Desk
+from windrow.catalog import Catalog
+from windrow.catalog.documents import DocumentRow
 from windrow.ingest.files.walk import SECRET_NAME
 from windrow.pipelines.knowledge.context import SECRETS_MARK
 from windrow.pipelines.knowledge.files import SECRET_CONTENT
-from windrow.queue.documents import DocumentRow
 from windrow.services.knowledge import find_source, list_notes, reason_of
 
 VALUE = "q7RtZ2mK" + "9xLw4VbN" + "c8Yd"
@@ -20,7 +21,7 @@ KEY = (
 
 
 async def notes(desk: Desk) -> dict[str, str]:
-    [source] = await desk.queue.store.list_sources()
+    [source] = await Catalog(desk.queue.database).sources.page()
     found = await list_notes(desk.queue, source, limit=100)
     assert sum(found.by_reason.values()) == len(found.page)
     return {document.uri: reason_of(document) for document in found.page}
@@ -56,10 +57,11 @@ async def test_secrets_are_indexed_when_they_are_asked_for_and_removed_when_not(
     desk.write("prod.env", f"PASSWORD={VALUE}\n")
     desk.write("app.yaml", f"password: {VALUE}\n")
     await desk.scan()
-    [source] = await desk.queue.store.list_sources()
+    catalog = Catalog(desk.queue.database)
+    [source] = await catalog.sources.page()
     row = (await find_source(desk.queue, source.id)).source
     for included in (True, False):
-        await desk.queue.store.put_sources(
+        await catalog.sources.put(
             [replace(row, options={**row.options, "include_secrets": included})]
         )
         await desk.scan()
@@ -79,7 +81,9 @@ async def test_files_that_were_read_before_there_were_rules_are_read_again(desk:
         names = DocumentRow.__struct_fields__
         row = DocumentRow(**{name: getattr(document, name) for name in names})
         pending = document.content
-        await desk.queue.store.put_documents([replace(row, metadata=metadata, pending=pending)])
+        await Catalog(desk.queue.database).documents.put(
+            [replace(row, metadata=metadata, pending=pending)]
+        )
     written = len(desk.written)
 
     result = await desk.scan()
@@ -94,7 +98,7 @@ async def test_every_skipped_file_is_listed_page_by_page(desk: Desk) -> None:
         desk.write(f"{number:02}.png", b"\x89PNG")
     desk.write("deep/er/a.md", "words")
     await desk.scan(recursive_depth=1)
-    [source] = await desk.queue.store.list_sources()
+    [source] = await Catalog(desk.queue.database).sources.page()
 
     first = await list_notes(desk.queue, source, limit=20)
     rest = await list_notes(desk.queue, source, limit=20, after=first.page[-1].uri)

@@ -11,6 +11,7 @@ import pytest
 
 from bench.knowledge import make_tree
 from windrow import Queue, Worker
+from windrow.catalog import Catalog
 from windrow.pipelines.index.context import space_of
 from windrow.queue.job import Job
 from windrow.search.request import SearchRequest
@@ -51,10 +52,11 @@ async def take_in(settings: Settings, queue: Queue, *folders: Path) -> list[Job]
 
 async def check(settings: Settings, queue: Queue, *folders: Path) -> None:
     """All is searchable, each chunk is there once, and another look enqueues nothing."""
-    counts = await queue.store.count_documents()
+    catalog = Catalog(queue.database)
+    counts = await catalog.documents.count()
     documents = sum(one.documents for one in counts)
     assert sum(one.searchable + one.skipped for one in counts) == documents
-    [collection] = await queue.store.list_collections()
+    [collection] = await catalog.collections.find()
     index = open_index(settings, "edge")
     assert await index.count(space_of(collection)) == sum(one.chunks for one in counts)
     await index.close()

@@ -15,9 +15,10 @@ import pytest
 
 from tests.knowledge.desk import COLLECTION, Desk
 from windrow import NewJob, Queue
+from windrow.catalog import Catalog
+from windrow.catalog.sources import SourceRow
 from windrow.errors import StoreUnavailable
 from windrow.ingest.files.watching import ChangeSet, Health
-from windrow.queue.documents import SourceRow
 from windrow.services.knowledge import AddOptions, add
 from windrow.services.watching import Seen, Watch, change_jobs
 
@@ -62,7 +63,7 @@ async def test_watch_of_a_folder_that_is_gone_is_given_up_with_a_note(
 
     assert said[-1] is Health.DISABLED
     assert len(said) == 6
-    [kept] = await desk.queue.store.get_sources("", [source.id])
+    [kept] = await Catalog(desk.queue.database).sources.get("", [source.id])
     assert "not watched" in (kept.error or "")
 
 
@@ -125,11 +126,12 @@ async def test_burst_of_fifty_thousand_writes_is_reconciled(desk: Desk) -> None:
     await desk.work()
 
     assert len(sets) < 50
-    [counts] = await desk.queue.store.count_documents()
+    catalog = Catalog(desk.queue.database)
+    [counts] = await catalog.documents.count()
     assert counts.searchable == 5_000
     names = ("d0/f0.md", "d49/f4999.md")
-    found = await desk.queue.store.find_documents(None, COLLECTION, source.id, names)
-    contents = await desk.queue.store.get_contents([one.content or "" for one in found])
+    found = await catalog.documents.find(None, COLLECTION, source.id, names)
+    contents = await catalog.contents.get([one.content or "" for one in found])
     assert [one.text for one in contents] == ["round 9"] * 2
 
 
@@ -181,7 +183,7 @@ def _wait_for_documents(folder: Path, count: int) -> None:
             Queue.open(f"sqlite:///{folder}/jobs.db") as queue,
         ):
             while True:
-                found = await queue.store.count_documents()
+                found = await Catalog(queue.database).documents.count()
                 if found and found[0].searchable == count:
                     return
                 await asyncio.sleep(0.1)

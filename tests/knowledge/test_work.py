@@ -15,6 +15,7 @@ import pytest
 from tests.faults import FaultyStore
 from tests.knowledge.desk import COLLECTION, Desk, states
 from windrow import Queue
+from windrow.catalog import Catalog
 from windrow.errors import (
     EmbedderUnavailable,
     FileGone,
@@ -42,7 +43,7 @@ async def test_u8_single_file_is_a_source_of_its_own(desk: Desk) -> None:
 
     assert job.state == JobState.COMPLETED
     assert await desk.uris() == [str(path)]
-    [source] = await desk.queue.store.list_sources()
+    [source] = await Catalog(desk.queue.database).sources.page()
     assert (source.kind, source.uri) == ("file", str(path))
     job = await desk.run("file", "update", {"file_path": str(path)})
     assert job.result["unchanged"]
@@ -196,7 +197,9 @@ async def test_u8_tenant_goes_with_rows_and_queued_work_and_no_other_does(desk: 
     assert len(await desk.documents(tenant="other")) == 1
     assert (await desk.queue.get(waiting)).state == JobState.CANCELLED
     assert len(await desk.queue.list(tenant="other", state="ready")) == 1
-    assert {source.tenant for source in await desk.queue.store.list_sources()} == {"other"}
+    assert {source.tenant for source in await Catalog(desk.queue.database).sources.page()} == {
+        "other"
+    }
 
 
 async def test_tenant_cannot_delete_another(desk: Desk) -> None:
@@ -236,7 +239,7 @@ async def test_u8_folder_of_documentation_is_a_library(desk: Desk) -> None:
 
     assert job.result["new"] == 1
     assert await desk.uris() == ["guide.md"]
-    [source] = await desk.queue.store.list_sources()
+    [source] = await Catalog(desk.queue.database).sources.page()
     assert (source.kind, source.title) == ("library", "q 1")
 
 
@@ -317,13 +320,13 @@ async def test_u7_while_the_database_is_away_nothing_is_begun_and_it_is_looked_a
     faulty = FaultyStore(store)
     desk = Desk(Queue(faulty), tree)
     for call in range(1, trouble.IN_A_ROW + 1):
-        faulty.fail_before("put_documents", call)
+        faulty.fail_before("documents.put", call)
     faulty.fail_before("list_collections")
     storage = trouble.Storage(desk.queue)
     for number in range(trouble.IN_A_ROW):
         assert not await storage.is_away(), "it takes some in a row"
         with pytest.raises(StoreUnavailable) as raised:
-            await faulty.put_documents([])
+            await Catalog(faulty.database).documents.put([])
         storage.note(raised.value)
         assert number + 1 < trouble.IN_A_ROW or await storage.is_away()
 
@@ -338,7 +341,7 @@ async def test_u7_items_wait_for_a_database_that_is_away_and_use_no_attempts(
     faulty = FaultyStore(store)
     desk = Desk(Queue(faulty), tree)
     ids = [await desk.enqueue("content", "ingest", {"content": f"note {n}"}) for n in range(3)]
-    faulty.fail_before("put_documents")
+    faulty.fail_before("documents.put")
     for call in range(1, 4):
         faulty.fail_before("list_collections", call)
 

@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import MakeDatabase
 from tests.migration.test_legacy import jobs_of
 from windrow import Queue
+from windrow.catalog import Catalog
 from windrow.errors import GroupNotFound, MigrationFailed
 from windrow.queue.job import JobState
 from windrow.services.migration.migrating import (
@@ -365,7 +366,7 @@ async def test_crawls_of_an_export_begin_again_as_sources_a6(
     table = report.tables["operations"]
     assert (table.rows, table.imported, table.spoilt) == (5, 3, 1)
     async with Queue.open(store_url) as queue:
-        sources = await queue.store.list_sources(None, None, after=("", ""), limit=10)
+        sources = await Catalog(queue.database).sources.page(None, None, after=("", ""), limit=10)
     assert {source.uri: source.tags for source in sources} == {
         "https://docs.example/a": ("x",),
         "https://docs.example/c": (),

@@ -71,10 +71,10 @@ async def test_printed_queries_find_a_crawl_of_windrows_own_n10(
 
 
 class EvenTimings(Timings):
-    """Every step takes a millisecond: a real one may be shorter than the clock can tell."""
+    """Every step takes ten milliseconds: a real one may be shorter than the clock can tell."""
 
     def ended(self, step: str) -> None:
-        self.seconds[step] += 0.001
+        self.seconds[step] += 0.01
 
 
 async def test_crawl_sessions_say_what_a_crawl_brought_into_the_index_n13(

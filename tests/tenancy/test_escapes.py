@@ -10,10 +10,11 @@ import pytest
 from tests.conformance.test_documents import document
 from tests.tenancy.conftest import Tenancy
 from windrow import NewJob, Queue
+from windrow.catalog import Catalog
+from windrow.catalog.sources import SourceRow
 from windrow.ids import new_id
-from windrow.queue.documents import SourceRow
 from windrow.queue.job import JobState
-from windrow.queue.postgres.gating import ENQUEUING, TENANT, function_name
+from windrow.queue.postgres.gating import function_name, list_gated, statement_of
 from windrow.queue.postgres.rows import sql
 from windrow.services.tenancy import disable_tenancy, enable_tenancy, tenancy_status
 
@@ -26,7 +27,7 @@ TABLES_OF_A_TENANT = (
 
 
 def gate(name: str) -> str:
-    statement = sql(name)
+    statement = statement_of(name)
     places = ", ".join(f"${i}" for i in range(1, len(statement.parameters) + 1))
     return f"SELECT * FROM windrow_gate.{function_name(statement)}({places})"
 
@@ -65,9 +66,10 @@ async def theirs(tenancy: Tenancy, globex: Queue, worker: Queue) -> list[str]:
         )
         await owner.execute(note, group.id)
     row, content = document(tenant="globex")
-    await globex.store.ensure_collection("globex", "docs", "model", 4)
-    await globex.store.put_sources([SourceRow("globex", "s1", "docs", "note", "n")])
-    await globex.store.put_documents([row], [content])
+    catalog = Catalog(globex.database)
+    await catalog.collections.ensure("globex", "docs", "model", 4)
+    await catalog.sources.put([SourceRow("globex", "s1", "docs", "note", "n")])
+    await catalog.documents.put([row], [content])
     running = await globex.enqueue("work", {"secret": 3}, group=group.id)
     await worker.claim()
     waiting = await globex.enqueue("work", {"secret": 4}, unique="key", limits=["key"])
@@ -194,8 +196,8 @@ async def test_tenant_that_becomes_its_group_role_belongs_to_nobody(
 
 async def test_enqueuer_cannot_call_what_tenants_can(tenancy: Tenancy, theirs: list[str]) -> None:
     async with tenancy.connected("enqueuer") as enqueuer:
-        for name in TENANT - ENQUEUING:
-            values = [None] * len(sql(name).parameters)
+        for name in [name for name, caller in list_gated().items() if caller == "tenant"]:
+            values = [None] * len(statement_of(name).parameters)
             with pytest.raises(DENIED):
                 await enqueuer.fetch(gate(name), *values)
         for table in TABLES_OF_A_TENANT:
@@ -352,7 +354,7 @@ async def test_functions_do_not_follow_the_callers_search_path(
             "SELECT oid::regprocedure::text AS name, proconfig FROM pg_proc WHERE prosecdef "
             "AND pronamespace IN ('windrow'::regnamespace, 'windrow_gate'::regnamespace)"
         )
-        assert len(rows) > len(TENANT)
+        assert len(rows) > len(list_gated())
         pinned = ["search_path=pg_catalog, pg_temp"]
         assert [row["name"] for row in rows if row["proconfig"] != pinned] == []
     async with tenancy.connected("acme") as acme:

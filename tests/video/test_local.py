@@ -15,6 +15,7 @@ from tests.recordings import recorded_speech, silence
 from tests.video.conftest import Studio
 from tests.video.standins import KEY, TIKTOK, Fault, OpenAIStandin, ScrapeCreatorsStandin
 from windrow import Queue
+from windrow.catalog import Catalog
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
 from windrow.services.video import add_video, get_video, install_video
@@ -111,7 +112,7 @@ async def test_retried_embedding_does_not_pay_for_the_chat_again(
         video = await add_video(queue, settings, TIKTOK)
         await drain(queue, handlers, scheduled=True)
         assert (await get_video(queue, video.id)).status == "done"
-        [document] = await queue.store.list_documents(None, "default")
+        [document] = await Catalog(queue.database).documents.page(None, "default")
         assert document.is_searchable
     assert openai.asked["/v1/embeddings"] == 3
     assert openai.billed["chat"] == 1

@@ -18,6 +18,7 @@ from tests.video.standins import (
     OpenAIStandin,
     ScrapeCreatorsStandin,
 )
+from windrow.catalog import Catalog
 from windrow.queue.job import JobState
 from windrow.services.video import get_video
 
@@ -37,7 +38,7 @@ async def test_row_that_is_inserted_is_scraped_enriched_and_found(
     assert (done.status, done.error, done.summary) == ("done", None, "It broke.")
     assert "".join((done.transcript or "").split()) == "".join(SAID.split())
     [content] = await studio.indexed()
-    [kept] = await studio.queue.store.get_contents([content])
+    [kept] = await Catalog(studio.queue.database).contents.get([content])
     assert "It broke." in kept.text
     assert "order the belt" in kept.text
     assert openai.billed["chat"] == 1

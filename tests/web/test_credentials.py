@@ -7,11 +7,12 @@ from pathlib import Path
 from tests.web.crawling import LOOPBACK
 from tests.web.site import Site
 from windrow import Queue, Worker
+from windrow.accounts import Accounts
+from windrow.accounts.credentials import CredentialRow
 from windrow.ingest.fetch.credentials import Credential
 from windrow.ingest.fetch.sealing import Sealer
 from windrow.pipelines.web.credentials import Vault
 from windrow.pipelines.web.handlers import web_handlers
-from windrow.queue.records import CredentialRow
 from windrow.services import web
 from windrow.settings import Settings
 
@@ -23,7 +24,7 @@ async def test_pages_of_a_tenant_are_fetched_with_its_credentials(
     credential = Credential(site.url, headers={"X-Api-Key": "hush"})
     sealed = Sealer(settings).seal("docs", "acme", credential)
     row = CredentialRow("docs", "acme", credential.origin, credential.holds, sealed)
-    await queue.store.put_credential(row)
+    await Accounts(queue.database).credentials.put(row)
     for path in ("/theirs", "/nobodys", "/crawled", "/mapped"):
         site.page(path)
     site.sitemap("/sitemap.xml", ["/crawled"])

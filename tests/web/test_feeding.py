@@ -8,13 +8,15 @@ import pytest
 from tests.web.crawling import LOOPBACK, path_of, work
 from tests.web.site import Site
 from windrow import Queue
+from windrow.catalog import Catalog
+from windrow.catalog.documents import DocumentRow
+from windrow.catalog.sources import SourceNote, SourceRow
 from windrow.ids import new_id
 from windrow.pipelines.knowledge.context import Knowledge
 from windrow.pipelines.knowledge.handlers import knowledge_handlers
 from windrow.pipelines.knowledge.sites import crawl_job
 from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.web.payloads import CRAWL, FINISH, SCRAPE
-from windrow.queue.documents import DocumentRow, SourceNote, SourceRow
 from windrow.queue.job import JobState
 from windrow.services.knowledge import AddOptions, add, refresh_now, refresh_source
 from windrow.testing import drain
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.requires("documents")
 
 
 async def paths(queue: Queue, source: SourceRow) -> set[str]:
-    found = await queue.store.list_documents(None, source.collection, source.id)
+    found = await Catalog(queue.database).documents.page(None, source.collection, source.id)
     return {path_of(one.uri) for one in found}
 
 
@@ -108,7 +110,7 @@ async def test_page_that_no_crawl_of_ours_put_there_is_forgotten_too(
         row = DocumentRow(
             new_id(), None, added.source.collection, added.source.id, uri, metadata=metadata
         )
-        await queue.store.put_documents([row])
+        await Catalog(queue.database).documents.put([row])
 
     await work(queue)
 
@@ -131,7 +133,7 @@ async def test_crawls_that_were_begun_side_by_side_leave_all_pages(
 
 
 async def error_of(queue: Queue, source: SourceRow) -> str | None:
-    [found] = await queue.store.get_sources("", [source.id])
+    [found] = await Catalog(queue.database).sources.get("", [source.id])
     return found.error
 
 
@@ -169,7 +171,9 @@ async def test_source_whose_crawl_could_not_begin_says_why(queue: Queue, site: S
 
 async def test_cancelled_crawl_leaves_the_note_of_its_source(queue: Queue, site: Site) -> None:
     added = await add(queue, small(site))
-    await queue.store.put_sources([SourceNote(None, added.source.id, error="as before")])
+    await Catalog(queue.database).sources.put(
+        [SourceNote(None, added.source.id, error="as before")]
+    )
     async with web_handlers(queue, guard=LOOPBACK) as handlers:
         await drain(queue, [one for one in handlers if one.kind == CRAWL])
         await queue.cancel(added.job_id, reason="stopped")
@@ -184,7 +188,9 @@ async def test_page_that_is_a_source_says_what_came_of_it(
 ) -> None:
     site.page("/a", status=status)
     added = await add(queue, f"{site.url}/a", AddOptions(is_page=True))
-    await queue.store.put_sources([SourceNote(None, added.source.id, error="as before")])
+    await Catalog(queue.database).sources.put(
+        [SourceNote(None, added.source.id, error="as before")]
+    )
 
     async with web_handlers(queue, guard=LOOPBACK) as handlers:
         await drain(queue, handlers, scheduled=True)

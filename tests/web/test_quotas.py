@@ -13,12 +13,13 @@ from tests.ingest.enrich.chat import KEY, as_json, open_chat
 from tests.web.crawling import LOOPBACK, work
 from tests.web.site import Site
 from windrow import Queue, Worker
+from windrow.accounts import Accounts
+from windrow.accounts.usage import QuotaRow, UsageRow
 from windrow.errors import ConfigError, DuplicateJob, QuotaExceeded
 from windrow.ingest.enrich.llm import Model
 from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.web.payloads import FINISH
 from windrow.queue.job import JobState
-from windrow.queue.usage import QuotaRow, UsageRow
 from windrow.services import web
 from windrow.services.quotas import parse_quotas, period_of, read_usage
 from windrow.services.web.models import start_extract
@@ -66,13 +67,13 @@ async def test_n10_crawl_is_cut_to_what_is_left_and_then_nothing_is_begun(
     await work(queue)
     assert (await read_usage(queue, ZETA)).used == 3
     # The next day has credits of its own.
-    assert await queue.store.get_usage("zeta", usage.end) == 0
+    assert await Accounts(queue.database).usage.get("zeta", usage.end) == 0
 
 
 async def test_n10_crawl_whose_finish_runs_again_is_counted_once(queue: Queue, site: Site) -> None:
     site.page("/", links=["/a"])
     faulty = FaultyStore(queue.store)
-    faulty.lose_reply("settle_runs")
+    faulty.lose_reply("usage.settle_runs")
     await web.start_crawl(queue, site.url, tenant="acme", quota=ACME)
     await work(Queue(faulty), wait_for_retries=0)
     [finish] = await queue.list(kind=FINISH)
@@ -90,7 +91,7 @@ async def test_n10_callers_at_the_edge_overshoot_by_no_more_than_ran_at_once(
     queue: Queue, site: Site
 ) -> None:
     start = (await read_usage(queue, ACME)).start
-    await queue.store.add_usage([UsageRow("acme", start, 9)])
+    await Accounts(queue.database).usage.add([UsageRow("acme", start, 9)])
     asked = [web.start_scrape(queue, site.url, tenant="acme", quota=ACME) for _ in range(10)]
     begun = await asyncio.gather(*asked, return_exceptions=True)
     await work(queue)

@@ -29,7 +29,7 @@ from windrow.cli.output import (
 from windrow.settings import Settings
 
 if TYPE_CHECKING:
-    from windrow.queue.calls import Call
+    from windrow.catalog.calls import Call
     from windrow.queue.queue import Queue
     from windrow.services.calls import CallInfo
 

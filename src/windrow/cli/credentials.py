@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.accounts.credentials import CredentialInfo
 from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     MISUSED,
@@ -22,7 +23,6 @@ from windrow.cli.output import (
     print_preview,
     print_table,
 )
-from windrow.queue.records import CredentialInfo
 from windrow.services.credentials import add_credential, list_credentials, remove_credential
 
 app = Noun(help="Add, list and remove credentials of sites.", no_args_is_help=True)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from windrow.accounts.usage import QuotaRow
 from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     DatabaseOption,
@@ -18,7 +19,6 @@ from windrow.cli.output import (
     print_preview,
     print_table,
 )
-from windrow.queue.usage import QuotaRow
 from windrow.services.keys import create_key, list_keys, revoke_key
 from windrow.services.quotas import list_quotas, set_quota
 

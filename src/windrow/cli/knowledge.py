@@ -33,7 +33,7 @@ from windrow.cli.output import (
 from windrow.settings import Settings
 
 if TYPE_CHECKING:
-    from windrow.queue.documents import Source
+    from windrow.catalog.sources import Source
     from windrow.queue.queue import Queue
     from windrow.services.knowledge import SourceInfo, SourceNotes
     from windrow.services.knowledge_runs import AddRun, Lost

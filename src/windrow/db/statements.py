@@ -10,13 +10,17 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal, cast
 
 import msgspec
 
 # A name after one colon: not `::type`, not the inside of `12:30`.
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
 _COMMENT = re.compile(r"--[^\n]*")
+_GATE = re.compile(r"^-- gate (enqueue|tenant)$", re.MULTILINE)
+
+# Who may run a statement through a function where row-level security is on.
+Gate = Literal["enqueue", "tenant"]
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -55,3 +59,13 @@ def load_statements(package: str) -> Mapping[str, Statement]:
         for file in folder.iterdir()
         if file.name.endswith(".sql")
     }
+
+
+@cache
+def load_gates(package: str) -> Mapping[str, Gate]:
+    """The statements of a package's `sql/` folder whose header names a gate, by name."""
+    gates: dict[str, Gate] = {}
+    for file in (resources.files(package) / "sql").iterdir():
+        if found := _GATE.search(file.read_text("utf-8")):
+            gates[file.name.removesuffix(".sql")] = cast(Gate, found[1])
+    return gates

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overlo
 import msgspec
 
 from windrow.clock import Clock
+from windrow.db.database import Database
 from windrow.errors import DuplicateJob, QueueFull, StoreUnavailable
 from windrow.ids import new_id
 from windrow.logging import event
@@ -178,6 +179,12 @@ class Queue(Changing, Grouping, Limiting, Scheduling, Retaining, Waiting, Follow
         from windrow.queue.sync_queue import SyncQueue
 
         return SyncQueue.open(cls.open(url, **options).open)
+
+    @property
+    def database(self) -> Database:
+        """The database beneath, for the catalog and the accounts. Raises Unsupported where jobs are
+        in no database (BullMQ without `?rows=`)."""
+        return self.store.database
 
     @property
     def size_limits(self) -> SizeLimits:

@@ -309,39 +309,6 @@ class WorkerInfo(WorkerRow, frozen=True, kw_only=True):
     expires_at: datetime
 
 
-class CredentialRow(msgspec.Struct, frozen=True):
-    """What a site must be shown, sealed; `holds` names what is in it."""
-
-    name: str
-    tenant: str | None
-    origin: str
-    holds: tuple[str, ...]
-    sealed: bytes
-
-    def __repr__(self) -> str:
-        return _repr_without(self, "sealed")
-
-
-class CredentialInfo(CredentialRow, frozen=True, kw_only=True):
-    changed_at: datetime
-
-
-class ApiKeyRow(msgspec.Struct, frozen=True):
-    """Whom a key of the HTTP API stands for; a tenant of None is all of them."""
-
-    name: str
-    hash: str
-    tenant: str | None
-    role: str
-
-    def __repr__(self) -> str:
-        return _repr_without(self, "hash")
-
-
-class ApiKeyInfo(ApiKeyRow, frozen=True, kw_only=True):
-    created_at: datetime
-
-
 class ErrorCount(msgspec.Struct, frozen=True):
     """Failed jobs that share an error text."""
 
@@ -509,8 +476,3 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
     journal_mode: str | None = None
     network_file_system: str | None = None  # on which the file lies
     free_bytes: int | None = None  # on the disk
-
-
-def _repr_without(row: msgspec.Struct, secret: str) -> str:
-    shown = [f"{name}={getattr(row, name)!r}" for name in row.__struct_fields__ if name != secret]
-    return f"{type(row).__name__}({', '.join(shown)})"

@@ -113,7 +113,7 @@ class Retaining:
             pass
         while not await self.store.prune_events(self._upkeep.event_seconds):
             pass
-        while await self.store.prune_pages(self._upkeep.max_page_bytes, PAGES_AT_ONCE):
+        while await self._prune_pages():
             pass
         return Pruned(jobs, groups)
 
@@ -169,7 +169,7 @@ class Retaining:
             self._pruned_at = seconds
             await self._end_empty_groups(TEND_BATCH)
             await self._prune_limits(TEND_BATCH)
-            await self.store.prune_pages(self._upkeep.max_page_bytes, PAGES_AT_ONCE)
+            await self._prune_pages()
         except ArchiveFailed as error:
             self._pruned_at = seconds
             logger.error("old jobs are kept, because they cannot be archived: %s", error)
@@ -181,6 +181,13 @@ class Retaining:
         """Forget some of the limit keys that nobody uses; whether there are more to look at."""
         _, self._limits_after = await self.store.prune_limits(self._limits_after, limit)
         return bool(self._limits_after)
+
+    async def _prune_pages(self) -> bool:
+        """Delete some of the cached pages beyond `max_page_bytes`; whether there may be more."""
+        if not self.store.capabilities.documents:
+            return False
+        values = {"most": self._upkeep.max_page_bytes, "limit": PAGES_AT_ONCE}
+        return bool(await self.store.database.rows("prune_pages", **values))
 
     async def _elect(self) -> bool:
         """Take the lead in pruning, if no worker has the whole maintenance and no queue has this.

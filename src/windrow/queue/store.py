@@ -46,39 +46,15 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from windrow.clock import Clock
+from windrow.db.database import Database
 from windrow.queue.bells import Bell
-from windrow.queue.calls import CallStore
 from windrow.queue.dialects.loading import DialectInfo
-from windrow.queue.documents import (
-    Awaited,
-    Collection,
-    ContentInfo,
-    ContentRow,
-    DocumentInfo,
-    DocumentRow,
-    Dropped,
-    Move,
-    NamedDocument,
-    Pending,
-    Place,
-    Refused,
-    Source,
-    SourceCounts,
-    SourceNote,
-    SourceRow,
-    Written,
-)
 from windrow.queue.far_runs import FarRunStore
 from windrow.queue.job import Job, JobState, Step
-from windrow.queue.pages import PageRow
 from windrow.queue.records import (
-    ApiKeyInfo,
-    ApiKeyRow,
     Archive,
     Change,
     Claim,
-    CredentialInfo,
-    CredentialRow,
     DiskUsage,
     ErrorCount,
     EventFilter,
@@ -107,7 +83,6 @@ from windrow.queue.records import (
     WorkerInfo,
     WorkerRow,
 )
-from windrow.queue.usage import UsageStore
 
 
 def _means(text: str, *, default: bool | None = None) -> Any:
@@ -550,258 +525,6 @@ class RetentionStore(Protocol):
         ...
 
 
-class PageStore(Protocol):
-    """What is kept of web pages from one scrape to the next. `pages.py` makes their keys."""
-
-    async def keep_page(self, row: PageRow, *, tx: Any = None) -> None:
-        """Keep a page in the place of an older version; a newer one stays. With `tx`, a job's, it
-        is kept if and only if the job is completed."""
-        ...
-
-    async def get_page(self, key: bytes) -> PageRow | None: ...
-
-    async def list_page_urls(self, tenant: str | None, site: str, limit: int) -> list[str]:
-        """The addresses of kept pages, each once: those of a tenant, of a site (`page_site`) and of
-        its subdomains."""
-        ...
-
-    async def touch_page(self, key: bytes, fetched_at: datetime) -> None:
-        """Say that a page was still the same then."""
-        ...
-
-    async def prune_pages(self, most: int, limit: int = 1000) -> int:
-        """Remove the oldest pages, up to `limit`, until those that are left take `most` bytes; how
-        many bytes they took. Safe if several do it at once."""
-        ...
-
-
-class DocumentStore(Protocol):
-    """What was ingested and can be found: `documents.py` says what a document is. A tenant of ""
-    is none; None in a filter means those of all tenants. With `tx`, a job's, what is put is put if
-    and only if the job is completed."""
-
-    async def ensure_collection(
-        self, tenant: str | None, name: str, embedder: str, dimension: int
-    ) -> Collection:
-        """A collection, made with this model unless it is there."""
-        ...
-
-    async def list_collections(
-        self, tenant: str | None = None, name: str | None = None
-    ) -> list[Collection]: ...
-
-    async def get_index_folder(self) -> str | None:
-        """The folder that holds the embedded index, as it was recorded."""
-        ...
-
-    async def set_index_folder(self, folder: str, before: str | None) -> bool:
-        """Record the folder that holds the embedded index; False if another one than `before` is
-        recorded."""
-        ...
-
-    async def begin_generation(
-        self, tenant: str | None, name: str, embedder: str, dimension: int
-    ) -> Collection | None:
-        """Say that another generation is being built, instead of one that was; the collection, or
-        None if there is none."""
-        ...
-
-    async def switch_generation(self, tenant: str | None, name: str, generation: int) -> bool:
-        """Let searches read the generation that was built; False if it is not this one."""
-        ...
-
-    async def put_sources(
-        self,
-        rows: Sequence[SourceRow | SourceNote],
-        *,
-        are_known: bool = False,
-        tx: Any = None,
-    ) -> None:
-        """Make or change sources, and note what came of looks at them. With `are_known` none is
-        made: one that was removed since it was read stays so."""
-        ...
-
-    async def get_sources(self, tenant: str | None, ids: Sequence[str]) -> list[Source]: ...
-
-    async def list_sources(
-        self,
-        tenant: str | None = None,
-        collection: str | None = None,
-        *,
-        after: tuple[str, str] = ("", ""),
-        limit: int = 100,
-    ) -> list[Source]:
-        """A page of them, by tenant and id, behind `after`."""
-        ...
-
-    async def delete_sources(self, tenant: str | None, ids: Sequence[str]) -> int:
-        """Remove sources and their documents, which are found no more; how many sources. Their
-        contents are dropped."""
-        ...
-
-    async def delete_tenant(self, tenant: str) -> int:
-        """Remove the documents, sources and collections of a tenant; how many documents."""
-        ...
-
-    async def put_documents(
-        self,
-        documents: Sequence[DocumentRow],
-        contents: Sequence[ContentRow] = (),
-        *,
-        tx: Any = None,
-    ) -> None:
-        """Make documents, or change those that are at the same places: they keep their ids, and are
-        found by what they were found by until `switch_contents`. One without anything pending is
-        found no more. Contents are given along, also those that are likely to be there: these are
-        left as they are. Of a source that is not there nothing is put: whoever removes one has all
-        of it removed, whatever is being put."""
-        ...
-
-    async def find_documents(
-        self, tenant: str | None, collection: str, source: str, uris: Sequence[str]
-    ) -> list[DocumentInfo]:
-        """Those at these places, of all branches."""
-        ...
-
-    async def get_documents(self, ids: Sequence[str]) -> list[DocumentInfo]: ...
-
-    async def find_named(
-        self, contents: Sequence[str], tenant: str | None = None
-    ) -> list[NamedDocument]:
-        """Those that name one of these contents as what is searchable now."""
-        ...
-
-    async def find_naming(self, contents: Sequence[str]) -> list[DocumentInfo]:
-        """Those that name one of these contents, now or as pending."""
-        ...
-
-    async def list_documents(
-        self,
-        tenant: str | None,
-        collection: str,
-        source: str | None = None,
-        *,
-        after: Place | None = None,
-        limit: int = 1000,
-        only_noted: bool = False,
-    ) -> list[DocumentInfo]:
-        """A page of them, by source, uri and branch. `only_noted`: those that were skipped, or from
-        which secrets were taken out."""
-        ...
-
-    async def count_documents(
-        self, tenant: str | None = None, collection: str | None = None
-    ) -> list[SourceCounts]:
-        """How much there is in each source that has documents; reads all of them."""
-        ...
-
-    async def count_sources(
-        self, sources: Sequence[SourceRow], *, most: int | None = None, with_chunks: bool = True
-    ) -> list[SourceCounts]:
-        """How much there is in each of these, of the first `most` documents by address if that is
-        given. Chunks are the dearest to count; without them they are told as 0."""
-        ...
-
-    async def find_at(
-        self, uri: str, tenant: str | None = None, *, limit: int = 100
-    ) -> list[DocumentInfo]:
-        """Those at an address, of any source that there is."""
-        ...
-
-    async def count_pending(
-        self,
-        tenant: str | None,
-        collection: str,
-        source: str,
-        *,
-        run: str | None = None,
-        limit: int = 100,
-    ) -> Pending:
-        """The documents of a source, with `run` those that a crawl put there, and how many of them
-        wait for the index."""
-        ...
-
-    async def delete_documents(self, ids: Sequence[str]) -> int:
-        """Remove documents, which are found no more; how many. Their contents are dropped."""
-        ...
-
-    async def delete_pages(self, crawls: Mapping[str, str | None]) -> int:
-        """Remove documents, each only if it is still as this crawl left it (its id in the metadata;
-        None: as something else did); how many."""
-        ...
-
-    async def move_documents(self, moves: Sequence[Move]) -> list[str]:
-        """Put documents at other places, where they replace what is there; the contents whose
-        labels in the index are to be written again."""
-        ...
-
-    async def get_contents(self, ids: Sequence[str]) -> list[ContentInfo]: ...
-
-    async def count_chunks(self, contents: Sequence[str]) -> dict[str, int]:
-        """How many chunks there are of each; their texts are not read."""
-        ...
-
-    async def list_contents(
-        self,
-        tenant: str | None,
-        collection: str,
-        *,
-        space: str | None = None,
-        after: str = "",
-        limit: int = 1000,
-    ) -> list[str]:
-        """A page of ids, in order; with `space`, of those that are not written there."""
-        ...
-
-    async def list_awaited(
-        self,
-        tenant: str | None = None,
-        collection: str | None = None,
-        source: str | None = None,
-        *,
-        after: str = "",
-        limit: int = 1000,
-    ) -> list[Awaited]:
-        """A page of what documents wait for, by id, and the index has not refused."""
-        ...
-
-    async def switch_contents(self, written: Sequence[Written]) -> None:
-        """The index has these contents: documents for which they are pending are found by them from
-        now on, and what those were found by before is dropped."""
-        ...
-
-    async def note_contents(self, written: Sequence[Written]) -> None:
-        """Say where contents were written to, without switching any document."""
-        ...
-
-    async def refuse_contents(self, refused: Sequence[Refused]) -> None:
-        """The index does not take these contents: their documents wait for them and say why, until
-        they are switched to, or other contents are put. What else they are found by stays."""
-        ...
-
-    async def find_dropped(self, limit: int = 1000) -> list[Dropped]:
-        """Contents that a document has let go of."""
-        ...
-
-    async def keep_contents(self, ids: Sequence[str]) -> None:
-        """Those of these that are named are not dropped any more."""
-        ...
-
-    async def delete_contents(self, ids: Sequence[str]) -> list[str]:
-        """Remove those of these that are dropped and that no document names; which. To be called
-        when the index has nothing of them any more."""
-        ...
-
-    async def forget_spaces(
-        self,
-        tenant: str | None = None,
-        collection: str | None = None,
-        ids: Sequence[str] | None = None,
-    ) -> None:
-        """Say that contents are not in the index any more: of all, or of these."""
-        ...
-
-
 class WakeUps(Protocol):
     """Sleeping until something happened. Hang up a bell, look, then sleep: what was committed
     before is seen by the look, and what is committed after it rings. A bell may ring for nothing,
@@ -841,46 +564,6 @@ class WorkerStore(Protocol):
 
     async def list_workers(self) -> list[WorkerInfo]:
         """Those that are alive, by name."""
-        ...
-
-
-class ApiKeyStore(Protocol):
-    """Keys of the HTTP API, by their hashes."""
-
-    async def insert_api_key(self, row: ApiKeyRow) -> bool:
-        """Keep a new one; False if there is one of that name."""
-        ...
-
-    async def list_api_keys(self) -> list[ApiKeyInfo]:
-        """All of them, by name."""
-        ...
-
-    async def delete_api_key(self, name: str) -> bool:
-        """Forget one; whether it was there."""
-        ...
-
-    async def revoke_session(self, id: str, expires_at: datetime) -> None:
-        """Keep the digest of a session of the dashboard that was logged out. Idempotent."""
-        ...
-
-    async def list_revoked_sessions(self) -> frozenset[str]:
-        """The digests of revoked sessions that have not expired."""
-        ...
-
-
-class CredentialStore(Protocol):
-    """Sealed credentials by tenant and name. What is in them is nobody's business here."""
-
-    async def put_credential(self, row: CredentialRow) -> None:
-        """Keep one, in the place of one of the same name."""
-        ...
-
-    async def list_credentials(self, tenant: str | None) -> list[CredentialInfo]:
-        """Those of a tenant, or of none, by name."""
-        ...
-
-    async def delete_credential(self, name: str, tenant: str | None) -> bool:
-        """Forget one; whether it was there."""
         ...
 
 
@@ -957,14 +640,8 @@ class Store(
     LimitStore,
     ScheduleStore,
     RetentionStore,
-    PageStore,
-    DocumentStore,
     WakeUps,
     WorkerStore,
-    CredentialStore,
-    ApiKeyStore,
-    UsageStore,
-    CallStore,
     FarRunStore,
     EventStore,
     Maintenance,
@@ -975,6 +652,12 @@ class Store(
     capabilities: Capabilities
     clock: Clock
     tenant: str | None  # whose rows are all that it sees and writes; None: it sees everything
+
+    @property
+    def database(self) -> Database:
+        """The database beneath, for the statements of other packages. Raises Unsupported where
+        the store has none."""
+        ...
 
     def as_tenant(self, tenant: str, *, is_sole: bool = False) -> Store:
         """The same store for one tenant, on the same connections. `is_sole`: closing it closes

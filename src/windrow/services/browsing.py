@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import DocumentInfo, Place
+from windrow.catalog.sources import Source
 from windrow.errors import SourceNotFound
 from windrow.index.home import point_id
 from windrow.pipelines.index.writing import language_of
-from windrow.queue.documents import DocumentInfo, Place, Source
 from windrow.queue.queue import Queue
 from windrow.services.indexing import cut
 
@@ -67,10 +69,11 @@ class Code:
 
 async def own_source(queue: Queue, id: str, tenant: str | None) -> Source:
     """A source of a tenant's (None: whoever's it is). Raises SourceNotFound."""
-    for source in await queue.store.get_sources(tenant or "", [id]):
+    catalog = Catalog(queue.database)
+    for source in await catalog.sources.get(tenant or "", [id]):
         return source
     if tenant is None:
-        for source in await queue.store.get_sources(None, [id]):
+        for source in await catalog.sources.get(None, [id]):
             return source
     raise SourceNotFound(id)
 
@@ -79,7 +82,7 @@ async def iterate_documents(queue: Queue, source: Source) -> AsyncIterator[list[
     """The documents of a source, page by page."""
     after: Place | None = None
     while True:
-        page = await queue.store.list_documents(
+        page = await Catalog(queue.database).documents.page(
             source.tenant, source.collection, source.id, after=after, limit=PAGE
         )
         if page:
@@ -110,7 +113,9 @@ async def list_chunks(
     total = 0
     async for page in iterate_documents(queue, source):
         named = [one for one in page if one.content and _is_of(one, domain)]
-        counts = await queue.store.count_chunks([one.content or "" for one in named])
+        counts = await Catalog(queue.database).contents.count_chunks(
+            [one.content or "" for one in named]
+        )
         for one in named:
             count = counts.get(one.content or "", 0)
             first = max(0, offset - total)
@@ -179,7 +184,7 @@ def _cut(
 
 async def _texts(queue: Queue, documents: Sequence[DocumentInfo]) -> dict[str, str]:
     ids = [one.content for one in documents if one.content]
-    return {one.id: one.text for one in await queue.store.get_contents(ids)}
+    return {one.id: one.text for one in await Catalog(queue.database).contents.get(ids)}
 
 
 def _is_of(document: DocumentInfo, domain: str | None) -> bool:

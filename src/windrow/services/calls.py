@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from windrow.catalog import Catalog
+from windrow.catalog.calls import ArtifactInfo, ArtifactRow, Call, CallRow
 from windrow.errors import FileGone, FileRefused, SourceNotFound
 from windrow.ids import is_id
 from windrow.ingest.artifacts import Artifacts, open_artifacts
@@ -26,7 +28,6 @@ from windrow.pipelines.calls.payloads import (
 )
 from windrow.pipelines.calls.stages import begin_job
 from windrow.pipelines.sweeping import plan_sweeps
-from windrow.queue.calls import ArtifactInfo, ArtifactRow, Call, CallRow
 from windrow.queue.job import LIVE, Job, Priority
 from windrow.queue.queue import Queue
 from windrow.services.attending import Attendance, Interrupted, attend
@@ -84,15 +85,16 @@ async def add_call(
     call: one that is done or on its way stays so, one that failed begins again. Raises FileGone and
     FileRefused, and then nothing is begun."""
     call_id = call_id_of(org, await asyncio.to_thread(_digest, path))
-    known = await queue.store.get_calls(org or "", [call_id])
+    catalog = Catalog(queue.database)
+    known = await catalog.calls.get(org or "", [call_id])
     if known and (known[0].status not in (PENDING, FAILED) or await _is_at_work(queue, call_id)):
         return call_id
     # Kept before anybody is told of it: whoever runs the job finds it.
     keys = Keys(org, call_id)
     await artifacts.put(keys.source, path)
     size = await artifacts.size(keys.source) or 0
-    await queue.store.put_calls([CallRow(call_id, org, collection, path.name)])
-    await queue.store.put_artifacts([ArtifactRow(call_id, "source", keys.source, size)])
+    await catalog.calls.put([CallRow(call_id, org, collection, path.name)])
+    await catalog.calls.put_artifacts([ArtifactRow(call_id, "source", keys.source, size)])
     await queue.enqueue_many([begin_job(queue, call_id, org, priority=Priority.COMMAND)])
     await _plan_sweep(queue)
     return call_id
@@ -106,14 +108,15 @@ async def _is_at_work(queue: Queue, call_id: str) -> bool:
 
 async def get_call(queue: Queue, call_id: str, *, org: str | None = None) -> CallInfo:
     """Raises SourceNotFound."""
-    found = await queue.store.get_calls(org, [call_id]) if is_id(call_id) else []
+    catalog = Catalog(queue.database)
+    found = await catalog.calls.get(org, [call_id]) if is_id(call_id) else []
     if not found:
         missing = SourceNotFound(call_id, "there is no such call")
         missing.hint = "`windrow calls list` shows what there is"
         raise missing
     [call] = found
     jobs = await queue.list(tag=tag_of(call.id), limit=len(STAGES))
-    artifacts = await queue.store.list_artifacts(call.id)
+    artifacts = await catalog.calls.list_artifacts(call.id)
     return CallInfo(call, _stages(call, jobs), tuple(artifacts), tuple(jobs))
 
 
@@ -121,7 +124,7 @@ async def list_calls(
     queue: Queue, *, org: str | None = None, status: str | None = None, limit: int = 50
 ) -> list[Call]:
     """The newest first."""
-    return await queue.store.list_calls(org, status=status, limit=limit)
+    return await Catalog(queue.database).calls.newest(org, status=status, limit=limit)
 
 
 async def get_transcript(settings: Settings, call: Call) -> Transcript | None:
@@ -181,7 +184,7 @@ async def _is_found(queue: Queue, call: Call) -> bool:
     """Whether the index has what it is to have of a call."""
     if call.status == FAILED:
         return True
-    counts = await queue.store.count_documents(call.tenant or "", call.collection)
+    counts = await Catalog(queue.database).documents.count(call.tenant or "", call.collection)
     return not any(one.pending for one in counts)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from windrow.accounts import Accounts
+from windrow.accounts.credentials import CredentialInfo, CredentialRow
 from windrow.queue.checks import check_name
-from windrow.queue.records import CredentialInfo, CredentialRow
 from windrow.services.jobs import open_queue
 from windrow.settings import Settings
 
@@ -31,18 +32,19 @@ async def add_credential(
     sealed = Sealer(settings).seal(checked, owner, credential)
     row = CredentialRow(checked, owner, credential.origin, credential.holds, sealed)
     async with open_queue(settings) as queue:
-        await queue.store.put_credential(row)
-        found = await queue.store.list_credentials(owner)
+        accounts = Accounts(queue.database)
+        await accounts.credentials.put(row)
+        found = await accounts.credentials.of_tenant(owner)
     return next(info for info in found if info.name == checked)
 
 
 async def list_credentials(settings: Settings, tenant: str | None = None) -> list[CredentialInfo]:
     """Those of a tenant, or of none. What is in them stays sealed."""
     async with open_queue(settings) as queue:
-        return await queue.store.list_credentials(tenant)
+        return await Accounts(queue.database).credentials.of_tenant(tenant)
 
 
 async def remove_credential(settings: Settings, name: str, tenant: str | None = None) -> bool:
     """Forget one; whether it was there."""
     async with open_queue(settings) as queue:
-        return await queue.store.delete_credential(name, tenant)
+        return await Accounts(queue.database).credentials.delete(name, tenant)

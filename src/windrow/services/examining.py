@@ -12,14 +12,7 @@ from typing import Final
 from windrow.errors import IndexElsewhere, IndexUnavailable
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
-from windrow.queue.records import (
-    Group,
-    LimitInfo,
-    QueueInfo,
-    ReadyKind,
-    Vitals,
-    WorkerInfo,
-)
+from windrow.queue.records import Group, LimitInfo, QueueInfo, ReadyKind, Vitals, WorkerInfo
 
 LOOK_AHEAD: Final = 100  # jobs at the front of each queue whose kinds are looked at
 MOST_GROUPS: Final = 20

@@ -12,18 +12,14 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, content_id
+from windrow.catalog.documents import DocumentInfo, DocumentRow, Place
+from windrow.catalog.sources import SourceRow
 from windrow.db.codec import clean_text
 from windrow.errors import InvalidOptions
 from windrow.ids import new_id
 from windrow.pipelines.knowledge.feeding import write_jobs
-from windrow.queue.documents import (
-    ContentRow,
-    DocumentInfo,
-    DocumentRow,
-    Place,
-    SourceRow,
-    content_id,
-)
 from windrow.queue.job import Priority
 from windrow.queue.queue import Queue
 
@@ -96,12 +92,13 @@ async def iterate_documents(
 ) -> AsyncIterator[tuple[DocumentInfo, str]]:
     """The documents of a source that can be found, with their texts."""
     after: Place | None = None
-    while page := await queue.store.list_documents(
+    catalog = Catalog(queue.database)
+    while page := await catalog.documents.page(
         source.tenant, source.collection, source.id, after=after, limit=PAGE
     ):
         after = Place(page[-1].source, page[-1].uri, page[-1].branch)
         wanted = [one.content for one in page if one.content is not None]
-        contents = {one.id: one.text for one in await queue.store.get_contents(wanted)}
+        contents = {one.id: one.text for one in await catalog.contents.get(wanted)}
         for document in page:
             if document.content is not None and document.content in contents:
                 yield document, contents[document.content]
@@ -123,7 +120,7 @@ async def import_lines(
         if "source" in entry:
             documents += await _store(queue, source, batch)
             source = _source(entry["source"], tenant, number)
-            await queue.store.put_sources([source])
+            await Catalog(queue.database).sources.put([source])
             sources += 1
         elif source is None:
             raise InvalidOptions(f"line {number}: a document before any source")
@@ -138,11 +135,11 @@ async def import_lines(
 async def _store(queue: Queue, source: SourceRow | None, batch: list[_Document]) -> int:
     if source is None or not batch:
         return 0
-    store = queue.store
     uris = [one.uri for one in batch]
+    catalog = Catalog(queue.database)
     known = {
         (one.uri, one.branch): one
-        for one in await store.find_documents(source.tenant, source.collection, source.id, uris)
+        for one in await catalog.documents.find(source.tenant, source.collection, source.id, uris)
     }
     rows: list[DocumentRow] = []
     contents: list[ContentRow] = []
@@ -151,7 +148,7 @@ async def _store(queue: Queue, source: SourceRow | None, batch: list[_Document])
         row, content = _document(source, one, before)
         rows.append(row)
         contents += [content] if content else []
-    await store.put_documents(rows, contents)
+    await catalog.documents.put(rows, contents)
     new = [row.pending for row in rows if row.pending]
     await queue.enqueue_many(write_jobs(new, tenant=source.tenant, priority=Priority.BULK))
     count = len(batch)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from windrow.catalog import Catalog
+from windrow.catalog.sources import SourceRow
 from windrow.errors import IngestError, InvalidOptions
 from windrow.ingest.files.limits import SizeLimits, reason_too_large
 from windrow.ingest.files.reading import FileContent, FileText, to_text
@@ -23,7 +25,6 @@ from windrow.ingest.web.urls import canonical, normalise
 from windrow.pipelines.index.sessions import note
 from windrow.pipelines.knowledge.handing import Handed, hand_in, open_handed, pages_source
 from windrow.pipelines.webhooks.sending import sign
-from windrow.queue.documents import SourceRow
 from windrow.queue.queue import Queue
 from windrow.services.knowledge import COLLECTION
 
@@ -119,7 +120,7 @@ async def take_files(queue: Queue, files: Sequence[Upload], options: TextOptions
         )
     if not handed:
         return Receipt(None, taken)
-    await queue.store.put_sources(sources)
+    await Catalog(queue.database).sources.put(sources)
     job_id = await hand_in(queue, options.tenant, handed, title=_titled(handed))
     return Receipt(job_id, taken)
 
@@ -261,9 +262,10 @@ def _file_source(name: str, options: TextOptions) -> SourceRow:
 
 async def _add_missing(queue: Queue, sources: Mapping[str, SourceRow], tenant: str | None) -> None:
     """Those that are there stay as people have made them."""
-    known = {one.id for one in await queue.store.get_sources(tenant or "", list(sources))}
+    catalog = Catalog(queue.database)
+    known = {one.id for one in await catalog.sources.get(tenant or "", list(sources))}
     if missing := [row for id, row in sources.items() if id not in known]:
-        await queue.store.put_sources(missing)
+        await catalog.sources.put(missing)
 
 
 def _event_page(document: Any, event: Mapping[str, Any], session: str | None) -> Page | None:

@@ -20,6 +20,7 @@ from typing import Final
 
 import msgspec
 
+from windrow.catalog import Catalog
 from windrow.errors import ConfigError, IndexElsewhere, IndexLost, IndexUnavailable
 from windrow.pipelines.index.payloads import QUEUE, WRITE
 from windrow.queue.queue import Queue
@@ -62,20 +63,21 @@ async def claim_folder(settings: Settings, store: Store) -> None:
     IndexElsewhere if it is in another one."""
     folder = index_folder(settings)
     own = await asyncio.to_thread(_read_or_make, folder)
-    while (recorded := await store.get_index_folder()) != _text(own):
+    catalog = Catalog(store.database)
+    while (recorded := await catalog.collections.get_index_folder()) != _text(own):
         if (other := _elsewhere(settings, recorded)) is not None:
             raise _error(other)
         if (before := _parsed(recorded)) is not None:
             await _check_is_left(before, store)
             await _empty(settings)
-        if await store.set_index_folder(_text(own), recorded):
+        if await catalog.collections.set_index_folder(_text(own), recorded):
             return
 
 
 async def check_folder(settings: Settings, store: Store) -> None:
     """Raise IndexElsewhere if the embedded index is in a folder of another machine, and IndexLost
     if its folder was deleted: a search there would find nothing."""
-    recorded = await store.get_index_folder()
+    recorded = await Catalog(store.database).collections.get_index_folder()
     if (other := _elsewhere(settings, recorded)) is not None:
         raise _error(other)
     lost = _parsed(recorded)
@@ -87,7 +89,7 @@ async def find_elsewhere(settings: Settings, store: Store) -> IndexElsewhere | N
     """What keeps this machine from the index: the folder of another one has it."""
     if not store.capabilities.documents:
         return None
-    other = _elsewhere(settings, await store.get_index_folder())
+    other = _elsewhere(settings, await Catalog(store.database).collections.get_index_folder())
     if other is None or await find_home(settings) != "edge":
         return None
     return _error(other)
@@ -123,7 +125,9 @@ async def _find_lost(settings: Settings, store: Store) -> IndexLost | None:
 async def show_place(settings: Settings) -> IndexPlace:
     async with open_queue(settings, migrate=None) as queue:
         home = await find_home(settings)
-        recorded = await queue.store.get_index_folder() if home == "edge" else None
+        recorded = (
+            await Catalog(queue.database).collections.get_index_folder() if home == "edge" else None
+        )
         return IndexPlace(home, _parsed(recorded), _elsewhere(settings, recorded) is None)
 
 
@@ -137,13 +141,14 @@ async def move_here(settings: Settings) -> None:
     async with open_queue(settings, migrate=None) as queue:
         await _check_nobody_writes(queue)
         folder = index_folder(settings)
+        catalog = Catalog(queue.database)
         with owning(folder) as is_owner:
             if not is_owner:
                 raise IndexUnavailable("a process of this machine owns the index: it is here")
-            recorded = await queue.store.get_index_folder()
+            recorded = await catalog.collections.get_index_folder()
             own = await asyncio.to_thread(_read_or_make, folder)
             await _empty(settings)
-            if not await queue.store.set_index_folder(_text(own), recorded):
+            if not await catalog.collections.set_index_folder(_text(own), recorded):
                 raise IndexUnavailable("another machine has taken the index meanwhile")
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from windrow.catalog import Catalog
 from windrow.index.home import Index, Space
 from windrow.pipelines.index.context import Chunk, space_of
 from windrow.queue.bullmq.location import tables_url
@@ -172,8 +173,10 @@ def cut(text: str, language: str) -> Sequence[Chunk]:
 def make_searcher(
     queue: Queue, index: Index, embedders: Embedders, rerank: Rerank | None = None
 ) -> Searcher:
+    catalog = Catalog(queue.database)
+
     async def find_places(tenant: str | None, names: tuple[str, ...]) -> Sequence[SearchedSpace]:
-        found = await queue.store.list_collections(tenant)
+        found = await catalog.collections.find(tenant)
         wanted = [one for one in found if not names or one.name in names]
         others = {space_of(one).name for one in found if names and one.name not in names}
         places = {}
@@ -186,7 +189,7 @@ def make_searcher(
 
     from windrow.search.searcher import Searcher
 
-    return Searcher(index, find_places, queue.store.find_named, embedders.find, rerank)
+    return Searcher(index, find_places, catalog.documents.find_named, embedders.find, rerank)
 
 
 @asynccontextmanager

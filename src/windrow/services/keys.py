@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal, get_args
 
+from windrow.accounts import Accounts
+from windrow.accounts.api_keys import ApiKeyInfo, ApiKeyRow
+from windrow.accounts.usage import QuotaRow
 from windrow.errors import ConfigError
 from windrow.queue.checks import check_name
 from windrow.queue.queue import Queue
-from windrow.queue.records import ApiKeyInfo, ApiKeyRow
-from windrow.queue.usage import QuotaRow
 from windrow.services.jobs import open_queue
 from windrow.services.quotas import make_quota, read_quotas
 from windrow.settings import Settings
@@ -75,7 +76,7 @@ class KeyRing:
 
     async def revoke(self, session: str, expires_at: datetime) -> None:
         """End a session. Other servers on the database refuse it within KEPT_SECONDS."""
-        await self._queue.store.revoke_session(_digest(session), expires_at)
+        await Accounts(self._queue.database).sessions.revoke(_digest(session), expires_at)
         self.forget()
 
     async def _ring(self) -> _Ring:
@@ -104,16 +105,17 @@ class KeyRing:
                 self._reading = None
 
     async def _read(self) -> _Ring:
+        accounts = Accounts(self._queue.database)
         stored = {
             info.hash: Identity(info.tenant, _role(info.role))
-            for info in await self._queue.store.list_api_keys()
+            for info in await accounts.api_keys.all()
         }
         quotas = await read_quotas(self._queue, self._settings)
         keys = {
             hashed: replace(identity, quota=quotas.get(identity.tenant or ""))
             for hashed, identity in (stored | self._configured).items()
         }
-        return _Ring(keys, await self._queue.store.list_revoked_sessions())
+        return _Ring(keys, await accounts.sessions.revoked())
 
 
 async def create_key(
@@ -133,7 +135,7 @@ async def create_key(
     async with open_queue(settings) as queue:
         key = await make_key(queue, name, tenant=tenant, role=role)
         if granted:
-            await queue.store.put_quotas(granted)
+            await Accounts(queue.database).quotas.put(granted)
     return key
 
 
@@ -142,7 +144,7 @@ async def make_key(queue: Queue, name: str, *, tenant: str | None, role: str) ->
     key = f"wr-{secrets.token_urlsafe(32)}"
     owner = None if tenant is None else check_name(tenant, "tenant")
     row = ApiKeyRow(check_name(name, "name of the key"), hash_key(key), owner, _role(role))
-    if not await queue.store.insert_api_key(row):
+    if not await Accounts(queue.database).api_keys.insert(row):
         raise ConfigError(f"there is a key {name!r} already; revoke it first")
     return key
 
@@ -150,13 +152,13 @@ async def make_key(queue: Queue, name: str, *, tenant: str | None, role: str) ->
 async def list_keys(settings: Settings) -> list[ApiKeyInfo]:
     """Those that were made, without the keys themselves."""
     async with open_queue(settings) as queue:
-        return await queue.store.list_api_keys()
+        return await Accounts(queue.database).api_keys.all()
 
 
 async def revoke_key(settings: Settings, name: str) -> bool:
     """Let a key count no longer; whether it was there."""
     async with open_queue(settings) as queue:
-        return await queue.store.delete_api_key(name)
+        return await Accounts(queue.database).api_keys.delete(name)
 
 
 def _role(text: str) -> Role:

@@ -14,6 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import DocumentInfo, Place
+from windrow.catalog.sources import Source, SourceCounts, SourceKind, SourceRow
 from windrow.errors import (
     FileGone,
     IllegalTransition,
@@ -41,14 +44,6 @@ from windrow.pipelines.knowledge.refreshing import (
     unplan_refresh,
 )
 from windrow.pipelines.web.payloads import CRAWL, SCRAPE, BudgetPayload
-from windrow.queue.documents import (
-    DocumentInfo,
-    Place,
-    Source,
-    SourceCounts,
-    SourceKind,
-    SourceRow,
-)
 from windrow.queue.job import LIVE, Job, JobState, Priority
 from windrow.queue.queue import Queue
 from windrow.services.listing import Page, list_page
@@ -172,12 +167,13 @@ def is_web(what: str) -> bool:
 async def _begin(
     queue: Queue, source: SourceRow, chosen: AddOptions, budget: BudgetPayload | None
 ) -> Added:
-    known = await queue.store.get_sources(source.tenant or "", [source.id])
+    catalog = Catalog(queue.database)
+    known = await catalog.sources.get(source.tenant or "", [source.id])
     if known:
         source = _as_before(source, known[0], chosen)
     elif source.kind == "project" and "git_remote" in source.options:
         source = await _told_apart(queue, source)
-    await queue.store.put_sources([source])
+    await catalog.sources.put([source])
     await plan_refresh(queue, source)
     [job, *_] = source_jobs(source, priority=Priority.COMMAND, budget=budget)
     [inserted] = await queue.enqueue_many([job])
@@ -204,9 +200,10 @@ async def add_text(
     source = SourceRow(
         chosen.tenant, source_id(uri), chosen.collection, "note", uri, title=source_type
     )
-    known = await queue.store.get_sources(source.tenant or "", [source.id])
+    catalog = Catalog(queue.database)
+    known = await catalog.sources.get(source.tenant or "", [source.id])
     if not known:
-        await queue.store.put_sources([source])
+        await catalog.sources.put([source])
     payload = ContentPayload(
         source=source.id,
         content=text,
@@ -223,7 +220,7 @@ async def list_sources(
     queue: Queue, *, tenant: str | None = None, collection: str | None = None
 ) -> list[SourceInfo]:
     """All of them, by tenant and id; of one tenant, or of all. Every document is counted."""
-    counted = await queue.store.count_documents(tenant, collection)
+    counted = await Catalog(queue.database).documents.count(tenant, collection)
     counts = {(one.tenant, one.source): one for one in counted}
     found = await _read_sources(queue, tenant, collection)
     return [SourceInfo(one, counts.get((one.tenant, one.id))) for one in found]
@@ -238,7 +235,7 @@ async def list_notes(
     page: list[DocumentInfo] = []
     has_more = False
     place: Place | None = None
-    while found := await queue.store.list_documents(
+    while found := await Catalog(queue.database).documents.page(
         source.tenant, source.collection, source.id, after=place, limit=PAGE, only_noted=True
     ):
         for document in found:
@@ -263,8 +260,9 @@ async def list_some(
 ) -> list[SourceInfo]:
     """A page of them, by tenant and id. Of each `most` documents are counted, without their chunks:
     it takes no longer when there are a million."""
-    page = await queue.store.list_sources(tenant, after=after, limit=limit)
-    counted = await queue.store.count_sources(page, most=most, with_chunks=False)
+    catalog = Catalog(queue.database)
+    page = await catalog.sources.page(tenant, after=after, limit=limit)
+    counted = await catalog.sources.count(page, most=most, with_chunks=False)
     return [SourceInfo(one, counts, most=most) for one, counts in zip(page, counted, strict=True)]
 
 
@@ -310,7 +308,7 @@ async def get_info(
 ) -> SourceInfo:
     """How far a source is. With `most`, for somebody who will not wait: so many of its documents
     are counted, and the jobs that are found in a moment. Raises SourceNotFound."""
-    found = await queue.store.get_sources(tenant or "", [id])
+    found = await Catalog(queue.database).sources.get(tenant or "", [id])
     if not found:
         raise SourceNotFound(id)
     return await _describe(queue, found[0], most=most)
@@ -339,7 +337,7 @@ async def change_source(queue: Queue, source: Source, **changes: Any) -> None:
     """Give a source another title, tags, options, or time between looks."""
     named = {one.name: getattr(source, one.name) for one in msgspec.structs.fields(SourceRow)}
     row = SourceRow(**{**named, **changes})
-    await queue.store.put_sources([row])
+    await Catalog(queue.database).sources.put([row])
     if row.refresh_seconds is None:
         await unplan_refresh(queue, row)
     else:
@@ -356,14 +354,14 @@ async def remove_source(queue: Queue, source: SourceRow) -> int:
         with suppress(IllegalTransition, JobNotFound):
             await queue.cancel(job.id, reason="its source is removed")
     counts = await _count(queue, source, with_chunks=False)
-    await queue.store.delete_sources(source.tenant, [source.id])
+    await Catalog(queue.database).sources.delete(source.tenant, [source.id])
     return counts.documents
 
 
 async def remove_document(queue: Queue, document: DocumentInfo) -> None:
     """Remove one document, which is found no more. What is looked at again, a site or a folder,
     brings it back if it still has it."""
-    await queue.store.delete_documents([document.id])
+    await Catalog(queue.database).documents.delete([document.id])
     await queue.enqueue_many([tidy_job()])
 
 
@@ -408,7 +406,9 @@ async def _read_sources(
 ) -> list[Source]:
     found: list[Source] = []
     after = ("", "")
-    while page := await queue.store.list_sources(tenant, collection, after=after, limit=PAGE):
+    while page := await Catalog(queue.database).sources.page(
+        tenant, collection, after=after, limit=PAGE
+    ):
         found += page
         after = (page[-1].tenant or "", page[-1].id)
     return found
@@ -429,7 +429,9 @@ async def _describe(queue: Queue, source: Source, *, most: int | None = None) ->
 async def _count(
     queue: Queue, source: SourceRow, *, most: int | None = None, with_chunks: bool = True
 ) -> SourceCounts:
-    [counts] = await queue.store.count_sources([source], most=most, with_chunks=with_chunks)
+    [counts] = await Catalog(queue.database).sources.count(
+        [source], most=most, with_chunks=with_chunks
+    )
     return counts
 
 

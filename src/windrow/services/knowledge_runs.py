@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import Pending
 from windrow.pipelines.index.payloads import WRITE
-from windrow.queue.documents import Pending
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
 from windrow.services.attending import TAKEN, Attendance, Interrupted, attend
@@ -130,7 +131,7 @@ async def _find_lost(queue: Queue, info: SourceInfo) -> Lost | None:
 
 async def _pending(queue: Queue, info: SourceInfo) -> Pending:
     source = info.source
-    return await queue.store.count_pending(
+    return await Catalog(queue.database).documents.count_pending(
         source.tenant, source.collection, source.id, limit=LOOKED_AT
     )
 

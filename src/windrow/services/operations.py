@@ -18,13 +18,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import Pending
 from windrow.errors import GroupNotFound, IllegalTransition, JobNotFound, WaitTimeout
 from windrow.pipelines.index.payloads import WRITE
 from windrow.pipelines.knowledge.handing import FEED, HandedPayload
 from windrow.pipelines.web.failures import why_failed
 from windrow.pipelines.web.feeding import NOTHING, why_nothing
 from windrow.pipelines.web.payloads import CRAWL, SCRAPE, FeedPayload
-from windrow.queue.documents import Pending
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group
@@ -273,13 +274,13 @@ def _other(job: Job) -> Operation:
 
 
 async def _count_fed(queue: Queue, job: Job, feed: FeedPayload) -> Pending:
-    return await queue.store.count_pending(
+    return await Catalog(queue.database).documents.count_pending(
         job.tenant, feed.collection, feed.source, run=job.id, limit=LOOKED_AT
     )
 
 
 async def _count_handed(queue: Queue, payload: HandedPayload) -> Pending:
-    found = await queue.store.get_documents(list(payload.documents))
+    found = await Catalog(queue.database).documents.get(list(payload.documents))
     waiting = [one.pending for one in found if payload.awaits(one)]
     there = len(found) + payload.unchanged
     return Pending(there, len(waiting), tuple(filter(None, waiting[:LOOKED_AT])))

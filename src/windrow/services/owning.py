@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.catalog import Catalog
 from windrow.errors import SearchError, StoreError, WindrowError
 from windrow.index.aside import MUCH, Aside
 from windrow.index.home import Index
@@ -100,7 +101,7 @@ async def check_index(indexing: Indexing) -> None:
     and left, writes too."""
     store = indexing.queue.store
     there = set(await indexing.index.spaces())
-    for collection in await store.list_collections():
+    for collection in await Catalog(store.database).collections.find():
         if space_of(collection).name not in there:
             count = await rebuild(indexing.queue, collection)
             if count:
@@ -190,7 +191,7 @@ class Keeper:
         self._optimized: dict[str, int] = {}  # chunks there were, by space
 
     async def tidy(self) -> None:
-        if await self._indexing.queue.store.find_dropped(1):
+        if await Catalog(self._indexing.queue.database).contents.find_dropped(1):
             await self._indexing.queue.enqueue_many([tidy_job()])
 
     async def write_overlooked(self) -> None:
@@ -200,7 +201,7 @@ class Keeper:
     async def optimize(self) -> None:
         """Once there is a good deal more than there was the last time. What a former owner wrote
         counts as new: to optimize what is optimal costs nothing."""
-        collections = await self._indexing.queue.store.list_collections()
+        collections = await Catalog(self._indexing.queue.database).collections.find()
         for space in {space_of(one) for one in collections}:
             count = await self._indexing.index.count(space)
             before = self._optimized.get(space.name, 0)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
+from windrow.accounts import Accounts
+from windrow.accounts.usage import Per, QuotaRow, UsageRow
 from windrow.errors import ConfigError, QuotaExceeded
 from windrow.pipelines.web.payloads import BudgetPayload
 from windrow.queue.checks import check_name
 from windrow.queue.queue import Queue
-from windrow.queue.usage import Per, QuotaRow, UsageRow
 from windrow.services.jobs import open_queue
 from windrow.settings import Settings
 
@@ -67,7 +68,7 @@ def period_of(quota: QuotaRow, now: datetime) -> tuple[datetime, datetime]:
 
 async def read_usage(queue: Queue, quota: QuotaRow) -> Usage:
     start, end = period_of(quota, queue.store.clock.now() or datetime.now(UTC))
-    used = await queue.store.get_usage(quota.tenant, start)
+    used = await Accounts(queue.database).usage.get(quota.tenant, start)
     return Usage(quota.credits, used, start, end)
 
 
@@ -87,7 +88,7 @@ async def take_budget(
 async def count_one(queue: Queue, quota: QuotaRow | None, budget: BudgetPayload | None) -> None:
     """Count what was done without a job."""
     if quota is not None and budget is not None:
-        await queue.store.add_usage([UsageRow(quota.tenant, budget.period, 1)])
+        await Accounts(queue.database).usage.add([UsageRow(quota.tenant, budget.period, 1)])
 
 
 async def list_quotas(settings: Settings) -> dict[str, QuotaRow]:
@@ -97,7 +98,7 @@ async def list_quotas(settings: Settings) -> dict[str, QuotaRow]:
 
 
 async def read_quotas(queue: Queue, settings: Settings) -> dict[str, QuotaRow]:
-    stored = {quota.tenant: quota for quota in await queue.store.list_quotas()}
+    stored = {quota.tenant: quota for quota in await Accounts(queue.database).quotas.all()}
     return stored | parse_quotas(settings.api_quotas)
 
 
@@ -106,10 +107,10 @@ async def set_quota(settings: Settings, tenant: str, credits: int | None, per: s
     that changed anything."""
     if credits is None:
         async with open_queue(settings) as queue:
-            return bool(await queue.store.delete_quotas([tenant]))
+            return bool(await Accounts(queue.database).quotas.delete([tenant]))
     quota = make_quota(tenant, credits, per)
     async with open_queue(settings) as queue:
-        await queue.store.put_quotas([quota])
+        await Accounts(queue.database).quotas.put([quota])
     return True
 
 

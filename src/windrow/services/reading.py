@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import DocumentInfo
 from windrow.errors import DocumentNotFound
 from windrow.ids import is_id
-from windrow.queue.documents import DocumentInfo
 from windrow.queue.queue import Queue
 
 
@@ -36,7 +37,7 @@ async def read_document(
     document = await find_document(queue, named, tenant=tenant, source=source, branch=branch)
     if document.content is None:
         raise DocumentNotFound(named, document.skipped or "it is not indexed yet")
-    contents = await queue.store.get_contents([document.content])
+    contents = await Catalog(queue.database).contents.get([document.content])
     text = contents[0].text if contents else ""
     start = min(max(start, 0), len(text))
     end = len(text) if length is None else min(start + length, len(text))
@@ -52,10 +53,11 @@ async def find_document(
     branch: str | None = None,
 ) -> DocumentInfo:
     """The same, whether it can be found yet or not."""
+    catalog = Catalog(queue.database)
     if is_id(named):
-        found = await queue.store.get_documents([named])
+        found = await catalog.documents.get([named])
     else:
-        found = await queue.store.find_at(named, tenant)
+        found = await catalog.documents.find_at(named, tenant)
     found = [
         one
         for one in found

@@ -15,6 +15,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import Pending
 from windrow.errors import JobNotFound
 from windrow.ids import is_id
 from windrow.pipelines.index.sessions import Spent, Subject, is_opened, read_notes
@@ -26,7 +28,6 @@ from windrow.pipelines.knowledge.handing import (
     session_tag,
 )
 from windrow.pipelines.web.payloads import BATCH, CRAWL, SCRAPE
-from windrow.queue.documents import Pending
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.queue import Queue
 from windrow.services.knowledge import COLLECTION
@@ -212,7 +213,7 @@ async def _waiting(queue: Queue, job: Job, sources: Sequence[str]) -> tuple[int,
 
 
 async def _count(queue: Queue, job: Job, source: str) -> Pending:
-    return await queue.store.count_pending(
+    return await Catalog(queue.database).documents.count_pending(
         job.tenant, COLLECTION, source, run=job.id, limit=LOOKED_AT
     )
 

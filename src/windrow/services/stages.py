@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from windrow.catalog import Catalog
 from windrow.pipelines.calls import payloads as calls
 from windrow.pipelines.index import payloads as index
 from windrow.pipelines.knowledge import items as knowledge
@@ -53,7 +54,7 @@ async def count_stages(queue: TenantQueue) -> dict[str, list[StageCount]]:
 
 
 async def _count_calls(queue: TenantQueue) -> list[StageCount]:
-    under_way = await queue.queue.store.count_calls(queue.tenant)
+    under_way = await Catalog(queue.queue.database).calls.count(queue.tenant)
     return [
         StageCount(stage.replace("_", " "), calls.QUEUE, [("calls", under_way.get(stage, 0))])
         for stage in calls.STAGES

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from windrow.catalog import Catalog
+from windrow.catalog.sources import SourceNote, SourceRow
 from windrow.errors import InvalidOptions, WindrowError
 from windrow.ingest.files.names import to_path, to_text
 from windrow.ingest.files.watching import (
@@ -23,7 +25,6 @@ from windrow.ingest.files.watching import (
 )
 from windrow.pipelines.knowledge.items import FilePayload, new_item
 from windrow.pipelines.knowledge.refreshing import source_jobs
-from windrow.queue.documents import SourceNote, SourceRow
 from windrow.queue.job import NewJob, Priority
 from windrow.queue.queue import Queue
 from windrow.services.attending import Attendance, Interrupted, attend
@@ -87,7 +88,7 @@ class Watch:
         note = SourceNote(
             self.source.tenant, self.source.id, error=f"not watched: {self.health.last_error}"
         )
-        await self.queue.store.put_sources([note])
+        await Catalog(self.queue.database).sources.put([note])
 
     async def _sleep(self, seconds: float) -> None:
         try:

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from starlette.responses import Response
 
+from windrow.accounts import Accounts
 from windrow.errors import ConfigError, InvalidSchedule, WindrowError
 from windrow.redaction import redact_url
 from windrow.services.keys import ROLES, make_key
@@ -51,7 +52,7 @@ async def change_keys(look: Look) -> Response:
         raise Forbidden("keys are made by admins of all tenants")
     name = str(form.get("name", "")).strip()
     if form.get("do") == "revoke":
-        await look.queue.store.delete_api_key(name)
+        await Accounts(look.queue.database).api_keys.delete(name)
         look.request.app.state.keys.forget()
         return look.back("/ui/settings", f"the key {name} counts no longer")
     tenant = str(form.get("tenant", "")).strip()
@@ -87,7 +88,7 @@ async def _settings_page(
             (item.name, _shown(settings, item.name, item.repr), item.metadata["doc"])
             for item in fields(Settings)
         ]
-    keys = await look.queue.store.list_api_keys() if shown else []
+    keys = await Accounts(look.queue.database).api_keys.all() if shown else []
     return look.render(
         "settings.html",
         status=400 if why else 200,

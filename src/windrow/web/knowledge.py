@@ -13,10 +13,12 @@ from markupsafe import Markup
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import DocumentInfo, Place
+from windrow.catalog.sources import Source
 from windrow.errors import InvalidOptions, InvalidSearch, JobNotFound, SearchError, WindrowError
 from windrow.ids import is_id
 from windrow.index.home import MODES
-from windrow.queue.documents import DocumentInfo, Place, Source
 from windrow.search.request import MOST, Found, SearchAnswer, SearchRequest
 from windrow.search.snippets import readable
 from windrow.services import knowledge
@@ -152,10 +154,11 @@ async def _places_to_search(look: Look) -> tuple[dict[str, str], list[str]]:
     """The sources to choose from, by their ids, and the collections; with those that were asked
     for, whether there are so many or not."""
     query, tenant = look.query, look.viewer.tenant
-    found = await look.queue.store.list_sources(tenant, limit=MOST_SOURCES)
+    catalog = Catalog(look.queue.database)
+    found = await catalog.sources.page(tenant, limit=MOST_SOURCES)
     named = sorted((one.title or one.uri, one.id) for one in found)
     sources = {id: title for title, id in named}
-    collections = {one.name for one in await look.queue.store.list_collections(tenant)}
+    collections = {one.name for one in await catalog.collections.find(tenant)}
     collections |= {one.collection for one in found}
     if "source" in query:
         sources.setdefault(query["source"], query["source"])
@@ -246,7 +249,7 @@ async def show_source(look: Look) -> Response:
     source = await own_source(look.queue, look.request.path_params["id"], look.viewer.tenant)
     info = await knowledge.get_info(look.queue, source.tenant, source.id, most=MOST_MEASURED)
     after = Place(source.id, look.query.get("after", ""), look.query.get("branch", ""))
-    documents = await look.queue.store.list_documents(
+    documents = await Catalog(look.queue.database).documents.page(
         source.tenant, source.collection, source.id, after=after, limit=MOST_DOCUMENTS
     )
     return look.render(

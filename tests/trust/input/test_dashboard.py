@@ -20,8 +20,12 @@ import pytest
 
 from tests.trust.scorecard import record_input
 from windrow import Queue
+from windrow.accounts import Accounts
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, Written
+from windrow.catalog.documents import DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.ids import new_id
-from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, Written
 from windrow.queue.job import JobState
 from windrow.services.web import start_crawl
 from windrow.settings import Settings
@@ -115,14 +119,15 @@ class Site:
     async def facts(self) -> Any:
         """What forms could have changed."""
         store = self.queue.store
+        catalog = Catalog(store.database)
         return (
             (await self.queue.get(self.ids["job"])).state,
             (await self.queue.group(self.ids["run"])).is_paused,
             [(one.name, one.is_paused) for one in await self.queue.queues()],
             [(one.name, one.is_paused) for one in await self.queue.schedules()],
-            [one.name for one in await store.list_api_keys()],
-            len(await store.list_sources("acme")),
-            len(await store.list_documents("acme", "default", "hay")),
+            [one.name for one in await Accounts(store.database).api_keys.all()],
+            len(await catalog.sources.page("acme")),
+            len(await catalog.documents.page("acme", "default", "hay")),
             len(await self.queue.list(limit=100)),
         )
 
@@ -133,7 +138,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         job = await queue.enqueue("mine", {"n": 1}, tenant="acme", delay=3600)
         await queue.schedule("nightly", "mine", {}, cron="0 3 * * *")
         source = SourceRow("acme", "hay", "default", "site", "https://example.org/", "Hay")
-        await queue.store.put_sources([source])
+        await Catalog(queue.database).sources.put([source])
         ids = {
             "job": job.id,
             "run": await start_crawl(queue, "http://example.org", tenant="acme"),
@@ -149,8 +154,9 @@ async def keep(queue: Queue, source: SourceRow, uri: str, text: str, **more: Any
         new_id(), source.tenant, source.collection, source.id, uri, pending=new_id(), **more
     )
     content = ContentRow(row.pending or "", source.tenant, source.collection, text)
-    await queue.store.put_documents([row], [content])
-    await queue.store.switch_contents([Written(content.id, 1, "space")])
+    catalog = Catalog(queue.database)
+    await catalog.documents.put([row], [content])
+    await catalog.contents.switch([Written(content.id, 1, "space")])
     return row.id
 
 
@@ -322,7 +328,7 @@ def test_markdown_of_strangers_does_nothing() -> None:
 async def test_what_strangers_wrote_is_shown_as_text_on_every_page(site: Site) -> None:
     queue = site.queue
     source = SourceRow("acme", "hostile", "default", "site", "https://e.example/", HOSTILE[0])
-    await queue.store.put_sources([source])
+    await Catalog(queue.database).sources.put([source])
     paths = ["/", "/ui/jobs", "/ui/failed", "/ui/schedules", "/ui/sources", "/ui/pipelines"]
     for number, text in enumerate([*HOSTILE, *MARKDOWN]):
         plain = text.replace("\x00", "")

@@ -12,9 +12,11 @@ import pytest
 
 from tests.trust.scorecard import record_input
 from windrow import Queue
+from windrow.catalog import Catalog
+from windrow.catalog.contents import Written
+from windrow.catalog.sources import SourceRow
 from windrow.ingest.artifacts.folder import FolderArtifacts
 from windrow.ingest.document import Document, Metadata
-from windrow.queue.documents import SourceRow, Written
 from windrow.services.exporting import export_folder, import_lines
 from windrow.services.handing_in import TextOptions, Upload, take_files
 from windrow.services.saving import Folder
@@ -92,7 +94,7 @@ async def test_uploads_and_imports_are_exported_below_their_folder(
     source = {"id": "s", "collection": "default", "kind": "upload", "uri": "upload:s"}
     await import_lines(queue, [json({"source": source})] + [document(name) for name in NAMES])
     count = 0
-    for one in await queue.store.list_sources():
+    for one in await Catalog(queue.database).sources.page():
         await make_searchable(queue, one)
         count += await export_folder(queue, one, out / str(count))
     assert count >= len(NAMES)
@@ -115,9 +117,10 @@ def json(value: Any) -> str:
 
 
 async def make_searchable(queue: Queue, source: SourceRow) -> None:
-    documents = await queue.store.list_documents(source.tenant, source.collection, source.id)
+    catalog = Catalog(queue.database)
+    documents = await catalog.documents.page(source.tenant, source.collection, source.id)
     written = [Written(one.pending, 1, "space") for one in documents if one.pending]
-    await queue.store.switch_contents(written)
+    await catalog.contents.switch(written)
 
 
 async def test_the_dashboard_serves_its_own_files_only(queue: Queue) -> None:

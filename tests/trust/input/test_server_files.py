@@ -17,6 +17,7 @@ import pytest
 from tests.trust.scorecard import record_input
 from windrow import Queue
 from windrow.api.app import create_app
+from windrow.catalog import Catalog
 from windrow.errors import InvalidOptions
 from windrow.ingest.web.urls import normalise
 from windrow.pipelines.knowledge.items import OPERATIONS
@@ -69,7 +70,7 @@ class Place:
     async def check_is_refused(self, said: httpx.Response, given: str) -> None:
         """Or fetched, if it is an address of the web after all."""
         assert said.status_code < 500, (given, said.text)
-        jobs, sources = await self.queue.list(), await self.queue.store.list_sources()
+        jobs, sources = await self.queue.list(), await Catalog(self.queue.database).sources.page()
         if said.status_code < 400:
             assert normalise(given), given
         assert {job.kind for job in jobs} <= WEB, given

@@ -15,6 +15,7 @@ from tests.trust.scorecard import record_input
 from tests.web.receiver import is_ours
 from windrow import Queue
 from windrow.api.app import create_app
+from windrow.catalog import Catalog
 from windrow.pipelines.webhooks.sending import sign
 from windrow.services.handing_in import is_signed
 from windrow.settings import Settings
@@ -83,7 +84,7 @@ async def test_what_is_not_signed_writes_nothing(sender: Sender) -> None:
         assert SECRET not in answer.text
         assert GOOD.removeprefix("sha256=") not in answer.text
     assert await sender.jobs() == 0
-    assert await sender.queue.store.list_sources() == []
+    assert await Catalog(sender.queue.database).sources.page() == []
     record_input("webhooks with a wrong signature", given=len(BAD), store="sqlite")
 
 
@@ -100,8 +101,9 @@ async def test_a_delivery_that_is_sent_again_changes_nothing(sender: Sender) -> 
     for answer in (again, forged, after_restart):
         assert (answer["job_id"], answer["queued"]) == (said["job_id"], 0)
     assert await sender.jobs() == jobs
-    [kept] = await sender.queue.store.list_documents("acme", "default", await source_of(sender))
-    texts = await sender.queue.store.get_contents([kept.content or kept.pending or ""])
+    catalog = Catalog(sender.queue.database)
+    [kept] = await catalog.documents.page("acme", "default", await source_of(sender))
+    texts = await catalog.contents.get([kept.content or kept.pending or ""])
     assert "the words of the first" in str(texts)
     record_input(
         "a signed webhook sent again, by others too", given=3, store="sqlite", note="replay"
@@ -109,7 +111,7 @@ async def test_a_delivery_that_is_sent_again_changes_nothing(sender: Sender) -> 
 
 
 async def source_of(sender: Sender) -> str:
-    [source] = await sender.queue.store.list_sources("acme")
+    [source] = await Catalog(sender.queue.database).sources.page("acme")
     return source.id
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from windrow.queue.documents import SourceRow
+from windrow.catalog import Catalog
+from windrow.catalog.sources import SourceRow
 from windrow.queue.job import FINAL, LIVE, NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.records import JobFilter
@@ -137,7 +138,9 @@ async def test_jobs_of_several_states_are_looked_for_among_those_that_can_be_in_
 async def test_jobs_of_a_source_are_looked_for_no_longer_than_a_moment(
     jobs: TenantQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await jobs.queue.store.put_sources([SourceRow(None, "s1", "docs", "note", "note:1")])
+    await Catalog(jobs.queue.database).sources.put(
+        [SourceRow(None, "s1", "docs", "note", "note:1")]
+    )
     await jobs.queue.enqueue_many([NewJob("usual", tags=["source:s1"]) for _ in range(2)])
     monkeypatch.setattr(listing, "FIRST", 7)
     monkeypatch.setattr(listing, "PATIENCE_SECONDS", -1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from windrow.queue.documents import DocumentInfo
+from windrow.catalog.documents import DocumentInfo
 from windrow.services.browsing import CodeExample, SourceChunk
 from windrow.services.knowledge import DAY_SECONDS, SourceInfo
 

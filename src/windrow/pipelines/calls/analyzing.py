@@ -8,14 +8,17 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.calls import AnalysisRow, Call
+from windrow.catalog.contents import ContentRow, content_id
+from windrow.catalog.documents import DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.errors import InvalidJob
 from windrow.ingest.enrich.analysis import LOCAL, Analysis, analyse
 from windrow.ingest.transcribe import Transcript
 from windrow.pipelines.calls.context import Calls
 from windrow.pipelines.calls.payloads import AnalyzePayload, Keys
 from windrow.pipelines.index.tidying import write_job
-from windrow.queue.calls import AnalysisRow, Call
-from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, content_id
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done
 
@@ -25,8 +28,8 @@ NOTHING_SAID: Final = "nobody says anything"
 
 async def analyze(calls: Calls, job: Job, payload: AnalyzePayload) -> Done:
     """The same input is analysed once, whoever asks: the row says what it was made from."""
-    store = calls.queue.store
-    found = await store.get_calls(job.tenant or "", [payload.call_id])
+    catalog = Catalog(calls.queue.database)
+    found = await catalog.calls.get(job.tenant or "", [payload.call_id])
     if not found:
         raise InvalidJob(f"there is no call {payload.call_id}")
     [call] = found
@@ -38,9 +41,9 @@ async def analyze(calls: Calls, job: Job, payload: AnalyzePayload) -> Done:
         made = await analyse(transcript.text, calls.model, job.step)
         analysis = _with_talk_time(made, transcript)
     document, content = _document(call, transcript, analysis, analysed_from)
-    await store.put_analysis(AnalysisRow(call.id, analysis, analysed_from), tx=job.tx)
-    await store.put_sources([_source(call)], tx=job.tx)
-    await store.put_documents([document], [content] if content else [], tx=job.tx)
+    await catalog.calls.put_analysis(AnalysisRow(call.id, analysis, analysed_from), tx=job.tx)
+    await catalog.sources.put([_source(call)], tx=job.tx)
+    await catalog.documents.put([document], [content] if content else [], tx=job.tx)
     then = [write_job(content.id, job.tenant, job.priority)] if content else []
     result = {"title": analysis["title"], "lines": len(transcript.lines), "document": document.id}
     return Done(result, then=then)

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from windrow.catalog import Catalog
+from windrow.catalog.calls import ArtifactRow, CallNote
 from windrow.errors import ProviderError
 from windrow.ingest.audio import extract_audio, probe, to_ogg_opus
 from windrow.ingest.transcribe import Speech, Transcript
@@ -35,7 +37,6 @@ from windrow.pipelines.calls.polling import deadline, first_wait, next_wait, wai
 from windrow.pipelines.calls.starting import start_once
 from windrow.pipelines.chain import Chain, Next, StatusRow
 from windrow.pipelines.sweeping import Sweeper
-from windrow.queue.calls import ArtifactRow, CallNote
 from windrow.queue.job import Job, NewJob
 from windrow.queue.outcome import Done, Fail, Snooze
 from windrow.queue.queue import Queue
@@ -109,11 +110,11 @@ async def extract(calls: Calls, job: Job, payload: ExtractPayload) -> StartPaylo
     found = await job.step("extract", _extract, calls, keys)
     await calls.artifacts.remove(keys.source)
     size = await calls.artifacts.size(keys.audio) or 0
-    store = calls.queue.store
-    await store.note_call(CallNote(payload.call_id, **found), tx=job.tx)
+    catalog = Catalog(calls.queue.database)
+    await catalog.calls.note(CallNote(payload.call_id, **found), tx=job.tx)
     audio = ArtifactRow(payload.call_id, "audio", keys.audio, size)
-    await store.put_artifacts([audio], tx=job.tx)
-    await store.delete_artifacts(payload.call_id, ["source"], tx=job.tx)
+    await catalog.calls.put_artifacts([audio], tx=job.tx)
+    await catalog.calls.delete_artifacts(payload.call_id, ["source"], tx=job.tx)
     return StartPayload(payload.call_id, found["seconds"])
 
 
@@ -140,7 +141,7 @@ async def start(calls: Calls, job: Job, payload: StartPayload) -> Next:
     if uri is not None:
         size = await calls.artifacts.size(keys.speech) or 0
         speech = ArtifactRow(payload.call_id, "speech", keys.speech, size)
-        await calls.queue.store.put_artifacts([speech], tx=job.tx)
+        await Catalog(calls.queue.database).calls.put_artifacts([speech], tx=job.tx)
     polled = PollPayload(payload.call_id, payload.seconds, operation)
     return Next(polled, delay=first_wait(transcriber, payload.seconds))
 
@@ -172,10 +173,10 @@ async def poll(calls: Calls, job: Job, payload: PollPayload) -> AnalyzePayload |
         await _keep(calls, keys, transcript)
     await calls.artifacts.remove(keys.speech)
     size = await calls.artifacts.size(keys.transcript) or 0
-    store = calls.queue.store
     kept = ArtifactRow(payload.call_id, "transcript", keys.transcript, size)
-    await store.put_artifacts([kept], tx=job.tx)
-    await store.delete_artifacts(payload.call_id, ["speech"], tx=job.tx)
+    catalog = Catalog(calls.queue.database)
+    await catalog.calls.put_artifacts([kept], tx=job.tx)
+    await catalog.calls.delete_artifacts(payload.call_id, ["speech"], tx=job.tx)
     return AnalyzePayload(payload.call_id)
 
 

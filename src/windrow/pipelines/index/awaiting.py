@@ -7,9 +7,11 @@ from typing import Final
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import Awaited
+from windrow.catalog.sources import SourceRow
 from windrow.pipelines.index.payloads import QUEUE
 from windrow.pipelines.index.tidying import write_job
-from windrow.queue.documents import Awaited, SourceRow
 from windrow.queue.job import LIVE, JobState, NewJob
 from windrow.queue.queue import Queue
 
@@ -24,7 +26,9 @@ async def write_awaited(queue: Queue, source: SourceRow | None = None) -> int:
         if source is None
         else (source.tenant or "", source.collection, source.id)
     )
-    while page := await queue.store.list_awaited(*place, after=after, limit=PAGE):
+    while page := await Catalog(queue.database).contents.list_awaited(
+        *place, after=after, limit=PAGE
+    ):
         after = page[-1].id
         jobs = [_write_once(one) for one in page]
         inserted = await queue.enqueue_many(jobs)
@@ -47,7 +51,9 @@ class Overlooked:
         counts = await self._queue.counts(QUEUE)
         if any(counts[state] for state in LIVE):
             return 0
-        page = await self._queue.store.list_awaited(after=self._after, limit=PAGE)
+        page = await Catalog(self._queue.database).contents.list_awaited(
+            after=self._after, limit=PAGE
+        )
         self._after = page[-1].id if len(page) == PAGE else ""
         jobs = [_write_once(one) for one in page if not await self._is_given_up(one)]
         inserted = await self._queue.enqueue_many(jobs)

@@ -14,6 +14,9 @@ from typing import Final
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import Written
+from windrow.catalog.sources import Collection
 from windrow.errors import GroupEnded, GroupNotFound
 from windrow.index.home import Filter, Space
 from windrow.pipelines.index.context import Embedder, Indexing, next_space_of, space_of
@@ -26,7 +29,6 @@ from windrow.pipelines.index.payloads import (
 )
 from windrow.pipelines.index.tidying import write_job
 from windrow.pipelines.index.writing import Refusals, Timings, load, refuse, write_next
-from windrow.queue.documents import Collection, Written
 from windrow.queue.job import NewJob, Priority
 from windrow.queue.outcome import Done
 from windrow.queue.queue import Queue
@@ -44,7 +46,7 @@ _GENERATIONS: Final = uuid.UUID("0b6f4c7e-51b8-5e0d-9a44-6f2c8f2b7d19")
 
 async def begin_build(queue: Queue, collection: Collection, embedder: Embedder) -> str | None:
     """Begin to build a collection anew with this model; the group that does it."""
-    begun = await queue.store.begin_generation(
+    begun = await Catalog(queue.database).collections.begin_generation(
         collection.tenant, collection.name, embedder.model, embedder.dimension
     )
     return None if begun is None else await _enqueue(queue, begun)
@@ -78,7 +80,7 @@ async def _enqueue(queue: Queue, collection: Collection) -> str | None:
     await queue.create_group(id=group_id, hold=True, tenant=tenant, then=_switch_job(collection))
     after = ""
     try:
-        while page := await queue.store.list_contents(
+        while page := await Catalog(queue.database).contents.page(
             tenant, name, space=following.name, after=after, limit=PAGE
         ):
             after = page[-1]
@@ -109,7 +111,6 @@ async def build(indexing: Indexing, payload: BuildPayload) -> Done:
 
 async def switch(indexing: Indexing, payload: SwitchPayload) -> Done:
     """Searches read what was built; what was read before is removed."""
-    store = indexing.queue.store
     collection = await _collection(indexing, payload.tenant, payload.collection)
     new = None if collection is None else next_space_of(collection)
     if collection is None or new is None or collection.next_generation != payload.generation:
@@ -121,7 +122,9 @@ async def switch(indexing: Indexing, payload: SwitchPayload) -> Done:
     await indexing.index.optimize(new)
     # Before the switch: after it nothing would know any more what was refused.
     await refuse(indexing, refused)
-    await store.switch_generation(payload.tenant, payload.collection, payload.generation)
+    await Catalog(indexing.queue.database).collections.switch_generation(
+        payload.tenant, payload.collection, payload.generation
+    )
     await _switch_waiting(indexing, collection, new)
     await _leave(indexing, collection, old)
     if refused:
@@ -136,9 +139,10 @@ async def switch(indexing: Indexing, payload: SwitchPayload) -> Done:
 async def rebuild(queue: Queue, collection: Collection) -> int:
     """Write everything of a collection again, into the space where searches look; how many
     contents."""
-    await queue.store.forget_spaces(collection.tenant or "", collection.name)
+    catalog = Catalog(queue.database)
+    await catalog.contents.forget_spaces(collection.tenant or "", collection.name)
     count, after = 0, ""
-    while page := await queue.store.list_contents(
+    while page := await catalog.contents.page(
         collection.tenant, collection.name, after=after, limit=PAGE
     ):
         after = page[-1]
@@ -154,7 +158,7 @@ async def _write_late(
     not take."""
     count, after = 0, ""
     refused: Refusals = {}
-    while page := await indexing.queue.store.list_contents(
+    while page := await Catalog(indexing.queue.database).contents.page(
         collection.tenant, collection.name, space=new.name, after=after, limit=AT_ONCE
     ):
         after = page[-1]
@@ -166,9 +170,9 @@ async def _write_late(
 
 async def _switch_waiting(indexing: Indexing, collection: Collection, space: Space) -> None:
     """Documents that wait for a content which only the new generation has."""
-    store = indexing.queue.store
     after = ""
-    while page := await store.list_contents(
+    catalog = Catalog(indexing.queue.database)
+    while page := await catalog.contents.page(
         collection.tenant, collection.name, after=after, limit=AT_ONCE
     ):
         after = page[-1]
@@ -180,12 +184,13 @@ async def _switch_waiting(indexing: Indexing, collection: Collection, space: Spa
             and any(document.pending == one.info.id for document in one.documents)
         ]
         if waiting:
-            await store.switch_contents(waiting)
+            await catalog.contents.switch(waiting)
 
 
 async def _leave(indexing: Indexing, collection: Collection, old: Space) -> None:
     """Drop a space that no collection looks in any more; else remove what is this one's there."""
-    others = await indexing.queue.store.list_collections()
+    catalog = Catalog(indexing.queue.database)
+    others = await catalog.collections.find()
     if not any(
         space_of(one).name == old.name
         for one in others
@@ -196,7 +201,7 @@ async def _leave(indexing: Indexing, collection: Collection, old: Space) -> None
     meant = Filter(tenant=collection.tenant or "", collections=(collection.name,))
     if await indexing.index.count(old, meant):
         after = ""
-        while page := await indexing.queue.store.list_contents(
+        while page := await catalog.contents.page(
             collection.tenant, collection.name, after=after, limit=PAGE
         ):
             after = page[-1]
@@ -204,7 +209,7 @@ async def _leave(indexing: Indexing, collection: Collection, old: Space) -> None
 
 
 async def _collection(indexing: Indexing, tenant: str | None, name: str) -> Collection | None:
-    found = await indexing.queue.store.list_collections(tenant or "", name)
+    found = await Catalog(indexing.queue.database).collections.find(tenant or "", name)
     return found[0] if found else None
 
 

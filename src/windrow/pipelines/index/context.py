@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from windrow.catalog import Catalog
+from windrow.catalog.sources import Collection
 from windrow.errors import ConfigError
 from windrow.index.home import Index, Space
-from windrow.queue.documents import Collection
 from windrow.queue.queue import Queue
 
 MAX_NAME: Final = 40  # of a model's name; Postgres takes 63 characters, and an index adds its own
@@ -64,15 +65,15 @@ class Indexing:
 
     async def collection(self, tenant: str | None, name: str) -> Collection:
         """As it is now; made with the model of now if there is none yet."""
-        store = self.queue.store
-        for found in await store.list_collections(tenant or "", name):
+        catalog = Catalog(self.queue.database)
+        for found in await catalog.collections.find(tenant or "", name):
             return found
         embedder = await self.find_embedder(None)
         if embedder is None:
             raise ConfigError(
                 f"there is no model to embed the texts of the new collection {name!r}"
             )
-        return await store.ensure_collection(tenant, name, embedder.model, embedder.dimension)
+        return await catalog.collections.ensure(tenant, name, embedder.model, embedder.dimension)
 
 
 def space_of(collection: Collection) -> Space:

@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import Dropped
 from windrow.index.home import Space
 from windrow.pipelines.index.context import Indexing, next_space_of, space_of
 from windrow.pipelines.index.payloads import QUEUE, TIDY, WRITE
-from windrow.queue.documents import Dropped
 from windrow.queue.job import DEFAULT_PRIORITY, NewJob
 from windrow.queue.outcome import Done
 
@@ -39,16 +40,16 @@ def write_job(content: str, tenant: str | None, priority: int = DEFAULT_PRIORITY
 
 
 async def tidy(indexing: Indexing) -> Done:
-    store = indexing.queue.store
     removed = 0
     then: list[NewJob] = []
-    while dropped := await store.find_dropped(AT_ONCE):
-        await store.keep_contents([one.id for one in dropped if one.is_named])
+    catalog = Catalog(indexing.queue.database)
+    while dropped := await catalog.contents.find_dropped(AT_ONCE):
+        await catalog.contents.keep([one.id for one in dropped if one.is_named])
         gone = [one for one in dropped if not one.is_named]
         await _remove(indexing, gone)
-        deleted = set(await store.delete_contents([one.id for one in gone]))
+        deleted = set(await catalog.contents.delete([one.id for one in gone]))
         back = [one for one in gone if one.id not in deleted]
-        await store.forget_spaces(ids=[one.id for one in back])
+        await catalog.contents.forget_spaces(ids=[one.id for one in back])
         then += [write_job(one.id, one.tenant) for one in back]
         removed += len(deleted)
         if len(dropped) < AT_ONCE:
@@ -72,7 +73,7 @@ async def _remove(indexing: Indexing, gone: Sequence[Dropped]) -> None:
 
 async def _spaces(indexing: Indexing, tenant: str | None, name: str) -> list[Space]:
     """Those of a collection; of one that is gone, all there are."""
-    for collection in await indexing.queue.store.list_collections(tenant or "", name):
+    for collection in await Catalog(indexing.queue.database).collections.find(tenant or "", name):
         following = next_space_of(collection)
         return [space_of(collection), *([following] if following else [])]
     return [Space(one, 0) for one in await indexing.index.spaces()]

@@ -19,12 +19,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentInfo, Refused, Written
+from windrow.catalog.documents import DocumentInfo
+from windrow.catalog.sources import Collection
 from windrow.errors import EmbeddingRefused, IndexUnavailable
 from windrow.index.home import Labels, Point, Space
 from windrow.pipelines.index.context import Chunk, Cut, Embedder, Indexing, next_space_of, space_of
 from windrow.pipelines.index.payloads import WritePayload
 from windrow.pipelines.index.sessions import Indexed, note_indexed
-from windrow.queue.documents import Collection, ContentInfo, DocumentInfo, Refused, Written
 from windrow.queue.outcome import Done, Fail
 
 EMBED_AT_ONCE: Final = 256
@@ -111,11 +114,11 @@ async def write(indexing: Indexing, payloads: Sequence[WritePayload]) -> list[Do
 
 async def load(indexing: Indexing, ids: Iterable[str]) -> dict[str, Content]:
     """Those contents that are there and that documents name."""
-    store = indexing.queue.store
     wanted = list(dict.fromkeys(ids))
-    infos = {info.id: info for info in await store.get_contents(wanted)}
+    catalog = Catalog(indexing.queue.database)
+    infos = {info.id: info for info in await catalog.contents.get(wanted)}
     naming: defaultdict[str, list[DocumentInfo]] = defaultdict(list)
-    for document in await store.find_naming(wanted):
+    for document in await catalog.documents.find_naming(wanted):
         for name in infos.keys() & {document.content, document.pending}:
             naming[name].append(document)
     return {i: Content(info, naming[i]) for i, info in infos.items() if naming[i]}
@@ -132,7 +135,7 @@ async def _write_collection(
     embedder = await indexing.find_embedder(collection.embedder)
     if embedder is not None:
         refused = await _write_space(indexing, current, embedder, contents, following, timings)
-        await indexing.queue.store.switch_contents(_written(contents, current, refused))
+        await Catalog(indexing.queue.database).contents.switch(_written(contents, current, refused))
         await refuse(indexing, refused)
         ended.refused |= refused
         ended.switched += [one for one in contents if one.info.id not in refused]
@@ -154,7 +157,7 @@ async def write_next(
     if space is None or embedder is None:
         return {}
     refused = await _write_space(indexing, space, embedder, contents, None, timings)
-    await indexing.queue.store.note_contents(_written(contents, space, refused))
+    await Catalog(indexing.queue.database).contents.note(_written(contents, space, refused))
     timings.ended("switch")
     return refused
 
@@ -162,7 +165,7 @@ async def write_next(
 async def refuse(indexing: Indexing, refused: Refusals) -> None:
     """Remember of documents that the index does not have them, and why."""
     if refused:
-        await indexing.queue.store.refuse_contents(
+        await Catalog(indexing.queue.database).contents.refuse(
             [
                 Refused(content, f"the embedder does not take it: {error.why}")
                 for content, error in refused.items()

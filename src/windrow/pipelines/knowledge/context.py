@@ -13,12 +13,14 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import DocumentInfo, Place
+from windrow.catalog.sources import Source, SourceKind, SourceRow
 from windrow.errors import InvalidJob
 from windrow.ingest.files.names import to_path, to_text
 from windrow.ingest.files.walk import WalkOptions
 from windrow.ingest.project.repository import find_repository
 from windrow.pipelines.knowledge.items import ItemType, Operation, new_item
-from windrow.queue.documents import DocumentInfo, Place, Source, SourceKind, SourceRow
 from windrow.queue.job import Job, NewJob
 from windrow.queue.outcome import Done
 from windrow.queue.queue import Queue
@@ -92,7 +94,7 @@ def secrets_mark(source: SourceRow) -> int:
 
 
 async def get_source(knowledge: Knowledge, item: Item, id: str) -> Source | None:
-    found = await knowledge.queue.store.get_sources(item.tenant or "", [id])
+    found = await Catalog(knowledge.queue.database).sources.get(item.tenant or "", [id])
     return found[0] if found else None
 
 
@@ -107,11 +109,12 @@ def orphan(source: str | None) -> Done:
 
 async def sources_of(knowledge: Knowledge, item: Item) -> list[Source]:
     """All sources of the item's tenant and collection."""
-    store = knowledge.queue.store
     found: list[Source] = []
     after = ("", "")
     while True:
-        page = await store.list_sources(item.tenant or "", item.collection, after=after, limit=PAGE)
+        page = await Catalog(knowledge.queue.database).sources.page(
+            item.tenant or "", item.collection, after=after, limit=PAGE
+        )
         found += page
         if len(page) < PAGE:
             return found
@@ -141,7 +144,7 @@ async def documents_of(
     found: list[DocumentInfo] = []
     after: Place | None = None
     while True:
-        page = await knowledge.queue.store.list_documents(
+        page = await Catalog(knowledge.queue.database).documents.page(
             source.tenant, source.collection, source.id, after=after, limit=PAGE
         )
         found += [

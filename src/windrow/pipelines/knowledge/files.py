@@ -18,6 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, content_id
+from windrow.catalog.documents import DocumentInfo, DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.errors import (
     ConversionError,
     FileGone,
@@ -55,13 +59,6 @@ from windrow.pipelines.knowledge.context import (
 from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.knowledge.items import FilePayload
 from windrow.pipelines.knowledge.trouble import outcome_of
-from windrow.queue.documents import (
-    ContentRow,
-    DocumentInfo,
-    DocumentRow,
-    SourceRow,
-    content_id,
-)
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done, Fail, Outcome, Snooze
 from windrow.redaction import is_secret_file, is_secret_text, redact_secrets
@@ -131,7 +128,7 @@ async def delete_files(
                 gone.append(found.id)
                 outcomes[one.wanted.index] = Done({"deleted": 1}, then=[tidy_job()])
     if gone:
-        await knowledge.queue.store.delete_documents(gone)
+        await Catalog(knowledge.queue.database).documents.delete(gone)
     return outcomes
 
 
@@ -170,7 +167,7 @@ async def _wanted(
         uri = uri_below(source, path)
         wanted.append(Wanted(index, job, item, path, source, uri, branches[around]))
     if made:
-        await knowledge.queue.store.put_sources(list(made.values()))
+        await Catalog(knowledge.queue.database).sources.put(list(made.values()))
     return wanted
 
 
@@ -274,7 +271,7 @@ async def _known(knowledge: Knowledge, some: Sequence[Read]) -> dict[tuple[str, 
     """What is known of these files, by their uri and branch, of all branches."""
     first = some[0].wanted
     uris = [one.wanted.uri for one in some]
-    found = await knowledge.queue.store.find_documents(
+    found = await Catalog(knowledge.queue.database).documents.find(
         first.item.tenant, first.source.collection, first.source.id, uris
     )
     return {(document.uri, document.branch): document for document in found}
@@ -325,10 +322,10 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
             row = _row(one, id, pending=pending)
         rows[place] = row
         outcomes[wanted.index] = _ingested(row, before, wanted.item)
-    store = knowledge.queue.store
+    catalog = Catalog(knowledge.queue.database)
     if rows:
         transaction = some[0].wanted.job.tx
-        await store.put_documents(list(rows.values()), contents, tx=transaction)
+        await catalog.documents.put(list(rows.values()), contents, tx=transaction)
         await transaction.save()
         source = some[0].wanted.source.id
         if await is_orphan(knowledge, some[0].wanted.item, source):
@@ -337,7 +334,7 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
                 outcomes[one.wanted.index] = orphan(source)
             return
     if gone:
-        await store.delete_documents(gone)
+        await catalog.documents.delete(gone)
 
 
 def _digest(read: Read, content: FileContent) -> str:

@@ -17,6 +17,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import DocumentInfo, DocumentRow
+from windrow.catalog.sources import SourceNote, SourceRow
 from windrow.errors import FileGone
 from windrow.ids import new_id
 from windrow.ingest.files.comparing import Changes, KnownFile, compare
@@ -42,7 +45,6 @@ from windrow.pipelines.knowledge.context import (
 )
 from windrow.pipelines.knowledge.items import FilePayload, FolderPayload, ProjectPayload
 from windrow.pipelines.knowledge.refreshing import unplan_refresh
-from windrow.queue.documents import DocumentInfo, DocumentRow, SourceNote, SourceRow
 from windrow.queue.job import Job, NewJob, Priority
 from windrow.queue.outcome import Done
 
@@ -95,6 +97,7 @@ async def scan(
     options = options_of(source)
     root = to_path(source.uri)
     prefix = prefix_of(source, top)
+    catalog = Catalog(knowledge.queue.database)
     try:
         found = await asyncio.to_thread(
             walk, top, options, ignore_files=knowledge.ignore_files, root=root
@@ -103,7 +106,7 @@ async def scan(
         if top == root:
             # A disk that is not mounted looks like this too: what is known of it stays.
             note = SourceNote(source.tenant, source.id, error=str(gone))
-            await knowledge.queue.store.put_sources([note])
+            await Catalog(knowledge.queue.database).sources.put([note])
             raise
         found = Walk()
     branch = await asyncio.to_thread(branch_of, top, item.branch)
@@ -116,11 +119,10 @@ async def scan(
         if not _is_noted(skipped, known.get(skipped.path))
     ]
     # From here on a transaction may be open: nothing slow comes after this.
-    store = knowledge.queue.store
     note = SourceNote(source.tenant, source.id)
-    await store.put_sources([source, note], are_known=is_known, tx=job.tx)
+    await catalog.sources.put([source, note], are_known=is_known, tx=job.tx)
     if rows:
-        await store.put_documents(rows, tx=job.tx)
+        await catalog.documents.put(rows, tx=job.tx)
     then = _jobs(item, job, source, top, branch, changes)
     if any(before.content for row in rows if (before := known.get(row.uri.removeprefix(prefix)))):
         then.append(tidy_job())
@@ -255,14 +257,14 @@ async def _forget(knowledge: Knowledge, item: Item, top: Path) -> Done:
     source = enclosing(sources, top)
     if source is None:
         return Done({"dropped": f"{to_text(top)} is in no source"})
-    store = knowledge.queue.store
+    catalog = Catalog(knowledge.queue.database)
     if source.uri == to_text(top):
         documents = await documents_of(knowledge, source)
         await unplan_refresh(knowledge.queue, source)
-        await store.delete_sources(source.tenant, [source.id])
+        await catalog.sources.delete(source.tenant, [source.id])
     else:
         documents = await documents_of(knowledge, source, prefix=prefix_of(source, top))
-        await store.delete_documents([document.id for document in documents])
+        await catalog.documents.delete([document.id for document in documents])
     return Done({"deleted": len(documents)}, then=[tidy_job()])
 
 
@@ -271,7 +273,7 @@ async def _forget_branches(knowledge: Knowledge, source: SourceRow, branches: se
     documents = await documents_of(knowledge, source)
     gone = [one.id for one in documents if one.branch and one.branch not in branches]
     if gone:
-        await knowledge.queue.store.delete_documents(gone)
+        await Catalog(knowledge.queue.database).documents.delete(gone)
         await knowledge.queue.enqueue_many([tidy_job()])
 
 

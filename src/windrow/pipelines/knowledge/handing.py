@@ -15,6 +15,10 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, content_id
+from windrow.catalog.documents import DocumentInfo, DocumentRow
+from windrow.catalog.sources import SourceNote, SourceRow
 from windrow.ids import new_id
 from windrow.ingest.web.urls import origin_of
 from windrow.pipelines.index.sessions import Indexed, is_opened, note_indexed, open_session
@@ -22,14 +26,6 @@ from windrow.pipelines.knowledge.context import source_id
 from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.knowledge.items import QUEUE
 from windrow.pipelines.knowledge.sites import KEPT_SECONDS
-from windrow.queue.documents import (
-    ContentRow,
-    DocumentInfo,
-    DocumentRow,
-    SourceNote,
-    SourceRow,
-    content_id,
-)
 from windrow.queue.job import Job, NewJob, Priority
 from windrow.queue.outcome import Done
 from windrow.queue.queue import Queue
@@ -154,8 +150,9 @@ async def hand_in(
             documents[row.id] = content.id
         rows.append(row)
         contents.append(content)
-    await queue.store.put_documents(rows, contents)
-    await queue.store.put_sources([SourceNote(one.tenant, one.id) for one in sources.values()])
+    catalog = Catalog(queue.database)
+    await catalog.documents.put(rows, contents)
+    await catalog.sources.put([SourceNote(one.tenant, one.id) for one in sources.values()])
     if session is not None:
         await note_indexed(queue, [Indexed(session, uri) for uri in found])
     payload = HandedPayload(documents, title, tuple(sources), unchanged)
@@ -176,7 +173,7 @@ async def hand_in(
 
 async def feed(queue: Queue, job: Job, payload: HandedPayload) -> Done:
     """Give to the index what is still there and still waits for the same words."""
-    found = await queue.store.get_documents(list(payload.documents))
+    found = await Catalog(queue.database).documents.get(list(payload.documents))
     waiting = [payload.documents[one.id] for one in found if payload.awaits(one)]
     then = write_jobs(waiting, tenant=job.tenant, priority=job.priority)
     return Done({"documents": len(payload.documents), "written": len(then)}, then=then)
@@ -184,7 +181,9 @@ async def feed(queue: Queue, job: Job, payload: HandedPayload) -> Done:
 
 async def _before(queue: Queue, one: Handed) -> DocumentInfo | None:
     source = one.source
-    found = await queue.store.find_documents(source.tenant, source.collection, source.id, [one.uri])
+    found = await Catalog(queue.database).documents.find(
+        source.tenant, source.collection, source.id, [one.uri]
+    )
     return found[0] if found else None
 
 

@@ -11,6 +11,10 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, content_id
+from windrow.catalog.documents import DocumentInfo, DocumentRow
+from windrow.catalog.sources import SourceNote, SourceRow
 from windrow.ids import new_id
 from windrow.ingest.files.names import to_normal_path, to_text
 from windrow.ingest.files.walk import WalkOptions
@@ -22,14 +26,6 @@ from windrow.pipelines.knowledge.folders import scan
 from windrow.pipelines.knowledge.items import LibraryPayload
 from windrow.pipelines.knowledge.refreshing import unplan_refresh
 from windrow.pipelines.knowledge.sites import crawl_job, find_crawl
-from windrow.queue.documents import (
-    ContentRow,
-    DocumentInfo,
-    DocumentRow,
-    SourceNote,
-    SourceRow,
-    content_id,
-)
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done
 
@@ -60,7 +56,7 @@ async def delete_library(knowledge: Knowledge, job: Job, payload: LibraryPayload
         return Done({"dropped": f"there is no library {payload.library_name}"})
     documents = await documents_of(knowledge, source)
     await unplan_refresh(knowledge.queue, source)
-    await knowledge.queue.store.delete_sources(item.tenant, [source.id])
+    await Catalog(knowledge.queue.database).sources.delete(item.tenant, [source.id])
     return Done({"deleted": len(documents)}, then=[tidy_job()])
 
 
@@ -97,7 +93,7 @@ async def _crawl(
         return Done({"crawl": running})
     options = {"limit": MOST_PAGES, "maxDiscoveryDepth": DEPTH}
     crawl = crawl_job(source, {**options, **source.options.get("crawl", {})})
-    await knowledge.queue.store.put_sources([source], are_known=is_known, tx=job.tx)
+    await Catalog(knowledge.queue.database).sources.put([source], are_known=is_known, tx=job.tx)
     return Done({"crawl": crawl.id}, then=[crawl])
 
 
@@ -110,7 +106,6 @@ async def _store(
     is_known: bool,
 ) -> Done:
     """The pages of a distribution; those that are known and not among them are gone."""
-    store = knowledge.queue.store
     known = {document.uri: document for document in await documents_of(knowledge, source)}
     rows, contents = [], []
     for page in pages:
@@ -120,10 +115,11 @@ async def _store(
             contents.append(content)
     gone = [known[uri].id for uri in known.keys() - {page.uri for page in pages}]
     note = SourceNote(source.tenant, source.id)
-    await store.put_sources([source, note], are_known=is_known)
-    await store.put_documents(rows, contents)
+    catalog = Catalog(knowledge.queue.database)
+    await catalog.sources.put([source, note], are_known=is_known)
+    await catalog.documents.put(rows, contents)
     if gone:
-        await store.delete_documents(gone)
+        await catalog.documents.delete(gone)
     new = [row.pending for row in rows if row.pending and not _is_there(row, known.get(row.uri))]
     then = write_jobs(new, tenant=item.tenant, priority=item.priority)
     if gone:

@@ -6,18 +6,15 @@ import hashlib
 import re
 from typing import Final
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, content_id
+from windrow.catalog.documents import DocumentInfo, DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.ids import new_id
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import Item, Knowledge, get_source, source_id
 from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.pipelines.knowledge.items import ContentPayload
-from windrow.queue.documents import (
-    ContentRow,
-    DocumentInfo,
-    DocumentRow,
-    SourceRow,
-    content_id,
-)
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done
 
@@ -55,7 +52,7 @@ async def keep_note(knowledge: Knowledge, job: Job, payload: ContentPayload) -> 
         dated_at=job.created_at,
     )
     text = ContentRow(content, item.tenant, source.collection, payload.content)
-    await knowledge.queue.store.put_documents([row], [text])
+    await Catalog(knowledge.queue.database).documents.put([row], [text])
     then = write_jobs([content], tenant=item.tenant, priority=item.priority)
     return Done({"document": id, "content": content}, then=then)
 
@@ -66,7 +63,7 @@ async def drop_note(knowledge: Knowledge, job: Job, payload: ContentPayload) -> 
     before = await _find(knowledge, item, source, payload)
     if before is None:
         return Done({"dropped": "there is no such note"})
-    await knowledge.queue.store.delete_documents([before.id])
+    await Catalog(knowledge.queue.database).documents.delete([before.id])
     return Done({"deleted": 1}, then=[tidy_job()])
 
 
@@ -91,7 +88,7 @@ async def _source(knowledge: Knowledge, item: Item, payload: ContentPayload) -> 
     if known is not None:
         return known
     row = SourceRow(item.tenant, id, item.collection, "note", uri, title=payload.source_type)
-    await knowledge.queue.store.put_sources([row])
+    await Catalog(knowledge.queue.database).sources.put([row])
     return row
 
 
@@ -99,11 +96,11 @@ async def _find(
     knowledge: Knowledge, item: Item, source: SourceRow, payload: ContentPayload
 ) -> DocumentInfo | None:
     """The note as it is known: the one that was named, or the one with this text."""
-    store = knowledge.queue.store
+    catalog = Catalog(knowledge.queue.database)
     if payload.document_id is not None:
-        found = await store.get_documents([payload.document_id])
+        found = await catalog.documents.get([payload.document_id])
     else:
-        found = await store.find_documents(
+        found = await catalog.documents.find(
             item.tenant, source.collection, source.id, [_uri(payload.content)]
         )
     return next((one for one in found if (one.tenant or "") == (item.tenant or "")), None)

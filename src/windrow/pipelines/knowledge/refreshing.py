@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.sources import SourceRow
 from windrow.errors import ScheduleNotFound
 from windrow.pipelines.index.awaiting import write_awaited
 from windrow.pipelines.knowledge.items import QUEUE, FilePayload, new_item
 from windrow.pipelines.knowledge.sites import crawl_job, find_crawl, page_job
 from windrow.pipelines.web.payloads import BudgetPayload
-from windrow.queue.documents import SourceRow
 from windrow.queue.job import Job, NewJob, Priority
 from windrow.queue.outcome import Done
 from windrow.queue.queue import Queue
@@ -52,7 +53,7 @@ async def unplan_refresh(queue: Queue, source: SourceRow) -> None:
 
 
 async def refresh(queue: Queue, job: Job, payload: RefreshPayload) -> Done:
-    found = await queue.store.get_sources(job.tenant or "", [payload.source])
+    found = await Catalog(queue.database).sources.get(job.tenant or "", [payload.source])
     if not found:
         return Done({"dropped": f"there is no source {payload.source}"})
     await write_awaited(queue, found[0])  # what the index once gave up is tried again, too

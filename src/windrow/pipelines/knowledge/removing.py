@@ -7,6 +7,8 @@ import uuid
 from contextlib import suppress
 from typing import Final
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import DocumentInfo
 from windrow.errors import InvalidJob, ScheduleNotFound
 from windrow.ingest.files.names import to_normal_path
 from windrow.pipelines.index.tidying import tidy_job
@@ -20,7 +22,6 @@ from windrow.pipelines.knowledge.context import (
 )
 from windrow.pipelines.knowledge.items import DeleteDocumentPayload, DeleteTenantPayload
 from windrow.pipelines.knowledge.refreshing import REFRESH
-from windrow.queue.documents import DocumentInfo
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.queue.outcome import Done, Outcome, Snooze
 
@@ -34,7 +35,7 @@ async def delete_document(knowledge: Knowledge, job: Job, payload: DeleteDocumen
     found = await _find(knowledge, item, payload.document_id)
     if not found:
         return Done({"dropped": f"there is no document {payload.document_id}"})
-    await knowledge.queue.store.delete_documents([document.id for document in found])
+    await Catalog(knowledge.queue.database).documents.delete([document.id for document in found])
     return Done({"deleted": len(found)}, then=[tidy_job()])
 
 
@@ -49,22 +50,22 @@ async def delete_tenant(knowledge: Knowledge, job: Job, payload: DeleteTenantPay
     if await _is_running(knowledge, job, tenant):
         return Snooze(RUNNING_SECONDS)
     await _unplan(knowledge, tenant)
-    deleted = await knowledge.queue.store.delete_tenant(tenant)
+    deleted = await Catalog(knowledge.queue.database).sources.delete_tenant(tenant)
     return Done({"deleted": deleted, "cancelled": cancelled}, then=[tidy_job()])
 
 
 async def _find(knowledge: Knowledge, item: Item, named: str) -> list[DocumentInfo]:
     """A document by its id, or by the path of its file."""
-    store = knowledge.queue.store
+    catalog = Catalog(knowledge.queue.database)
     try:
-        found = await store.get_documents([str(uuid.UUID(named))])
+        found = await catalog.documents.get([str(uuid.UUID(named))])
     except ValueError:
         path = to_normal_path(named)
         source = enclosing(await sources_of(knowledge, item), path)
         if source is None:
             return []
         uri = uri_below(source, path)
-        at = await store.find_documents(source.tenant, source.collection, source.id, [uri])
+        at = await catalog.documents.find(source.tenant, source.collection, source.id, [uri])
         branch = await asyncio.to_thread(branch_of, path, item.branch)
         found = [document for document in at if document.branch == branch]
     return [document for document in found if (document.tenant or "") == (item.tenant or "")]

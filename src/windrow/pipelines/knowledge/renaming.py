@@ -6,6 +6,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from windrow.catalog import Catalog
+from windrow.catalog.documents import DocumentInfo, Move
+from windrow.catalog.sources import Source
 from windrow.errors import IngestError
 from windrow.ingest.files.limits import DEFAULT
 from windrow.ingest.files.names import to_normal_path, to_text
@@ -23,7 +26,6 @@ from windrow.pipelines.knowledge.context import (
 )
 from windrow.pipelines.knowledge.feeding import label_jobs
 from windrow.pipelines.knowledge.items import FilePayload, RenamePayload
-from windrow.queue.documents import DocumentInfo, Move, Source
 from windrow.queue.job import Job, NewJob
 from windrow.queue.outcome import Done
 
@@ -40,7 +42,7 @@ async def rename(knowledge: Knowledge, job: Job, payload: RenamePayload) -> Done
     if after is None or after.id != before.id:
         return Done({"moved": 0}, then=_anew(item, payload, is_known=True))
     moves = await _moves(knowledge, item, before, old, new, is_folder=payload.is_folder)
-    contents = await knowledge.queue.store.move_documents([move for move, _ in moves])
+    contents = await Catalog(knowledge.queue.database).documents.move([move for move, _ in moves])
     then = label_jobs(contents, tenant=item.tenant, priority=item.priority)
     if not payload.is_folder:
         then += await _changed_too(item, before, new, [document for _, document in moves])
@@ -61,7 +63,7 @@ async def _moves(
             )
             for one in documents
         ]
-    found = await knowledge.queue.store.find_documents(
+    found = await Catalog(knowledge.queue.database).documents.find(
         source.tenant, source.collection, source.id, [uri_below(source, old)]
     )
     uri = uri_below(source, new)

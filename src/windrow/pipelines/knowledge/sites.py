@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from windrow.catalog.sources import SourceRow
 from windrow.ids import new_id
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import CrawlOptions
@@ -21,7 +22,6 @@ from windrow.pipelines.web.payloads import (
     to_json,
 )
 from windrow.pipelines.web.payloads import QUEUE as WEB_QUEUE
-from windrow.queue.documents import SourceRow
 from windrow.queue.job import LIVE, NewJob
 from windrow.queue.queue import Queue
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from windrow.catalog import Catalog
 from windrow.errors import (
     EmbedderUnavailable,
     FileGone,
@@ -74,7 +75,7 @@ class Storage:
             return True
         self._next_probe = time.monotonic() + PROBE_SECONDS
         try:
-            await self._queue.store.list_collections("", "")
+            await Catalog(self._queue.database).collections.find("", "")
         except StoreError:
             return True
         self._failed = 0

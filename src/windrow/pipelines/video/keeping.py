@@ -9,11 +9,14 @@ from typing import Final
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, content_id
+from windrow.catalog.documents import DocumentRow
+from windrow.catalog.sources import SourceRow
 from windrow.db.codec import clean_text
 from windrow.ingest.enrich.analysis import Analysis
 from windrow.ingest.video.video import Video
 from windrow.pipelines.knowledge.context import source_id
-from windrow.queue.documents import ContentRow, DocumentRow, SourceRow, content_id
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
 
@@ -70,9 +73,10 @@ async def keep_document(
         size=len(text.encode()),
         dated_at=job.created_at,
     )
-    await queue.store.put_sources([source], tx=job.tx)
+    catalog = Catalog(queue.database)
+    await catalog.sources.put([source], tx=job.tx)
     rows = [ContentRow(content, job.tenant, COLLECTION, text)]
-    await queue.store.put_documents([document], rows, tx=job.tx)
+    await catalog.documents.put([document], rows, tx=job.tx)
     return content
 
 

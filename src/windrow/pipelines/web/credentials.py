@@ -6,9 +6,10 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from windrow.accounts import Accounts
+from windrow.accounts.credentials import CredentialInfo
 from windrow.ingest.fetch.credentials import Credential, Credentials
 from windrow.queue.queue import Queue
-from windrow.queue.records import CredentialInfo
 from windrow.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Vault:
     async def of(self, tenant: str | None) -> Credentials:
         until, credentials = self._kept.get(tenant, (0.0, None))
         if credentials is None or until < time.monotonic():
-            found = await self._queue.store.list_credentials(tenant)
+            found = await Accounts(self._queue.database).credentials.of_tenant(tenant)
             credentials = Credentials(
                 sealed=[(one.origin, partial(self._open, one)) for one in found]
             )

@@ -13,6 +13,10 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
 
+from windrow.catalog import Catalog
+from windrow.catalog.contents import ContentRow, content_id
+from windrow.catalog.documents import DocumentInfo, DocumentRow, Place
+from windrow.catalog.sources import SourceNote
 from windrow.errors import GroupNotFound, IngestError
 from windrow.ids import is_id, new_id
 from windrow.pipelines.index.sessions import Indexed, is_opened, note, note_indexed
@@ -24,14 +28,6 @@ from windrow.pipelines.web.failures import split_code, why_failed
 from windrow.pipelines.web.payloads import RACED, SCRAPE, CrawlPayload, FeedPayload, PagePayload
 from windrow.pipelines.web.scraping import Scraped
 from windrow.pipelines.web.skipping import list_blocked
-from windrow.queue.documents import (
-    ContentRow,
-    DocumentInfo,
-    DocumentRow,
-    Place,
-    SourceNote,
-    content_id,
-)
 from windrow.queue.job import Job, JobState, NewJob
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group
@@ -49,9 +45,9 @@ async def index_page(web: Web, job: Job, payload: PagePayload, scraped: Scraped)
     """Feed a page that was asked for by itself, or whose crawl is for no source, to the source of
     its site, which is made with its first page. The jobs that make it searchable."""
     source = pages_source(job.tenant, _uri(payload, scraped))
-    store = web.queue.store
-    if _why_empty(scraped) is None and not await store.get_sources(job.tenant or "", [source.id]):
-        await store.put_sources([source, SourceNote(job.tenant, source.id)])
+    catalog = Catalog(web.queue.database)
+    if _why_empty(scraped) is None and not await catalog.sources.get(job.tenant or "", [source.id]):
+        await catalog.sources.put([source, SourceNote(job.tenant, source.id)])
     if payload.crawl_id and web.not_noted(payload.crawl_id, job.id, [source.id]):
         await note(web.queue, payload.crawl_id, "source", [source.id])
     feed = FeedPayload(collection=source.collection, source=source.id)
@@ -63,27 +59,27 @@ async def feed_page(
 ) -> list[NewJob]:
     """Keep a page as a document; the jobs that make it searchable. Of a source that was removed
     while the page was fetched nothing is kept: nobody could remove it any more."""
-    store = queue.store
-    if not await store.get_sources(job.tenant or "", [feed.source]):
+    catalog = Catalog(queue.database)
+    if not await catalog.sources.get(job.tenant or "", [feed.source]):
         return []
     why = _why_empty(scraped)
     if payload.crawl_id is None and payload.feed is not None:  # a source of its own
-        await store.put_sources([SourceNote(job.tenant, feed.source, error=why)])
+        await catalog.sources.put([SourceNote(job.tenant, feed.source, error=why)])
     document = scraped.document
     uri = _uri(payload, scraped)
-    found = await store.find_documents(job.tenant, feed.collection, feed.source, [uri])
+    found = await catalog.documents.find(job.tenant, feed.collection, feed.source, [uri])
     before = found[0] if found else None
     if why is not None:
         await _note_failed(queue, payload, uri, why)
     if document.metadata.status_code in GONE:
         if before is not None:
-            await store.delete_documents([before.id])
+            await catalog.documents.delete([before.id])
             return [tidy_job()]
         return []
     if why is not None:
         return []  # what was there before is better than this
     row, content = _row(job, payload, feed, scraped, uri, scraped.text or "", before)
-    await store.put_documents([row], [content])
+    await catalog.documents.put([row], [content])
     if before is not None and before.is_settled_with(row.pending):
         if before.is_searchable:
             await note_indexed(queue, [Indexed(payload.crawl_id or "", uri)])
@@ -103,14 +99,15 @@ async def end_feed(queue: Queue, job: Job, crawl_id: str, feed: FeedPayload) -> 
     if root is None or root.state is JobState.CANCELLED:
         return
     error = await _why_failed(queue, root, group)
-    await store.put_sources([SourceNote(job.tenant, feed.source, error=error)])
+    catalog = Catalog(store.database)
+    await catalog.sources.put([SourceNote(job.tenant, feed.source, error=error)])
     if not _has_seen_all(root, group):
         return
     unmet = await _unmet(store, job.tenant, crawl_id, feed)
     beside = await _beside(queue, crawl_id, {crawl for crawl in unmet.values() if crawl})
     gone = {id: crawl for id, crawl in unmet.items() if crawl not in beside}
     # Each only if no crawl that began meanwhile has come by.
-    if gone and await store.delete_pages(gone):
+    if gone and await catalog.documents.delete_pages(gone):
         await queue.enqueue_many([tidy_job()])
 
 
@@ -120,7 +117,7 @@ async def _unmet(
     """The documents that another crawl put there, or none, by their ids."""
     found: dict[str, str | None] = {}
     after: Place | None = None
-    while page := await store.list_documents(
+    while page := await Catalog(store.database).documents.page(
         tenant, feed.collection, feed.source, after=after, limit=PAGE
     ):
         found |= {one.id: one.metadata.get("crawl") for one in page}
@@ -155,7 +152,7 @@ async def noting_failure(
     except IngestError as error:
         if feed is not None:
             note = SourceNote(tenant, feed.source, error=split_code(str(error))[1])
-            await store.put_sources([note])
+            await Catalog(store.database).sources.put([note])
         raise
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
+from windrow.accounts import Accounts
 from windrow.ingest.browser.browser import EXECUTABLE, Browser
 from windrow.ingest.enrich.llm import Model
 from windrow.ingest.fetch.fetcher import Fetcher
@@ -146,7 +147,7 @@ def make_handlers(web: Web) -> list[Handler]:
     async def finish(job: Job, payload: FinishPayload) -> None:
         await web.queue.remove_limit(crawl_key(payload.crawl_id))
         if payload.is_paid:
-            await web.queue.store.settle_runs([payload.crawl_id])
+            await Accounts(web.queue.database).usage.settle_runs([payload.crawl_id])
         if payload.feed is not None:
             await end_feed(web.queue, job, payload.crawl_id, payload.feed)
         if payload.has_webhook:

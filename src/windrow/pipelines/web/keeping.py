@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.pages import PageRow, page_key
 from windrow.errors import FetchError, ScrapeFailed
 from windrow.ingest.document import Document, Resource
 from windrow.ingest.enrich.asking import compare_fields
@@ -27,7 +29,6 @@ from windrow.ingest.options import Format, ScrapeOptions
 from windrow.pipelines.web.knowing import is_passed_by
 from windrow.pipelines.web.scraping import Scraped
 from windrow.queue.job import Job
-from windrow.queue.pages import PageRow, page_key
 from windrow.queue.queue import Queue
 from windrow.queue.store import Store
 
@@ -85,7 +86,7 @@ async def recall(store: Store, url: str, options: ScrapeOptions, job: Job) -> Ke
     """The page as it was kept, however old it is."""
     if not may_be_shared(options):
         return None
-    row = await store.get_page(page_key(job.tenant, url, _fingerprint(options)))
+    row = await Catalog(store.database).pages.get(page_key(job.tenant, url, _fingerprint(options)))
     if row is None:
         return None
     body = msgspec.json.decode(zlib.decompress(row.body), type=_Body)
@@ -149,12 +150,12 @@ async def keep(store: Store, url: str, options: ScrapeOptions, job: Job, scraped
         last_modified=resource.last_modified,
     )
     if len(row.body) <= LARGEST_BYTES:
-        await store.keep_page(row)
+        await Catalog(store.database).pages.keep(row)
 
 
 async def still_good(store: Store, kept: Kept, resource: Resource) -> Scraped:
     """The page that was kept, of which its server says that it is still the same."""
-    await store.touch_page(kept.key, resource.fetched_at)
+    await Catalog(store.database).pages.touch(kept.key, resource.fetched_at)
     kept.scraped.document.metadata.cached_at = resource.fetched_at.isoformat()
     return kept.scraped
 
@@ -170,13 +171,13 @@ async def track_changes(
 ) -> None:
     """Tell what has changed, and keep this version when the job is completed. `crawl_id` is the
     crawl that found the page, if one did."""
-    store = queue.store
     if not is_comparable(document):
         status = document.metadata.status_code
         document.warn(f"The answer has status {status}, so it is not compared with earlier ones.")
         return
     variant = f"changes:{wanted.tag or ''}"
-    row = await store.get_page(page_key(job.tenant, url, variant))
+    catalog = Catalog(queue.database)
+    row = await catalog.pages.get(page_key(job.tenant, url, variant))
     former = None if row is None else _unpacked(row)
     before = None if former is None else former.markdown
     document.change_tracking = await asyncio.to_thread(
@@ -195,7 +196,7 @@ async def track_changes(
         version = _Version(document.markdown or "", found_by)
         kept = PageRow(job.tenant, url, variant, datetime.now(UTC), _packed(version))
         # Last, because on Postgres a transaction is open from here on.
-        await store.keep_page(kept, tx=job.tx)
+        await catalog.pages.keep(kept, tx=job.tx)
 
 
 def _fingerprint(options: ScrapeOptions) -> str:

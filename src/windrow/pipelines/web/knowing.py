@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from windrow.catalog import Catalog
+from windrow.catalog.pages import page_site
 from windrow.errors import InvalidOptions
 from windrow.ingest.web.scope import CrawlOptions, Scope
 from windrow.ingest.web.urls import place_of, without_www
@@ -15,7 +17,6 @@ from windrow.pipelines.web.context import scope_of
 from windrow.pipelines.web.frontier import admits
 from windrow.pipelines.web.payloads import CRAWL, SCRAPE, CrawlPayload
 from windrow.queue.job import Job, JobState
-from windrow.queue.pages import page_site
 from windrow.queue.queue import Queue
 
 MOST_KEPT: Final = 100_000
@@ -29,7 +30,7 @@ async def known_urls(
     """Part by part; some of them are not of the scope."""
     site = page_site(f"https://{without_www(place_of(scope.start).host)}")
     if site is not None:
-        yield await queue.store.list_page_urls(tenant, site, MOST_KEPT)
+        yield await Catalog(queue.database).pages.list_urls(tenant, site, MOST_KEPT)
     for crawl in await _crawls(queue, scope, tenant):
         after = None
         while pages := await queue.list(

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import msgspec
 
+from windrow.accounts import Accounts
+from windrow.accounts.usage import RunRow, UsageRow
 from windrow.pipelines.web.context import Web
 from windrow.pipelines.web.payloads import BatchPayload, BudgetPayload, CrawlPayload
 from windrow.queue.job import Job
-from windrow.queue.usage import RunRow, UsageRow
 
 
 async def pay(web: Web, job: Job, budget: BudgetPayload | None, credits: int = 1) -> None:
     """Count credits if and only if the job is completed."""
     if budget is not None and job.tenant is not None:
         usage = UsageRow(job.tenant, budget.period, credits)
-        await web.queue.store.add_usage([usage], tx=job.tx)
+        await Accounts(web.queue.database).usage.add([usage], tx=job.tx)
 
 
 async def open_run(web: Web, job: Job, payload: CrawlPayload | BatchPayload) -> None:
@@ -26,7 +27,7 @@ async def open_run(web: Web, job: Job, payload: CrawlPayload | BatchPayload) -> 
     A job that runs again does it once."""
     if payload.budget is not None and job.tenant is not None:
         run = RunRow(payload.crawl_id, job.tenant, payload.budget.period)
-        await web.queue.store.open_runs([run])
+        await Accounts(web.queue.database).usage.open_runs([run])
 
 
 def within_budget(payload: CrawlPayload) -> CrawlPayload:

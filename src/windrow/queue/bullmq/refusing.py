@@ -7,21 +7,15 @@ from typing import Any, Final, NoReturn
 
 from windrow.errors import Unsupported
 from windrow.queue.bullmq.beside import Beside
-from windrow.queue.calls import CallStore
 from windrow.queue.copying import CopyStore
 from windrow.queue.far_runs import FarRunStore
 from windrow.queue.importing import ImportStore
 from windrow.queue.store import (
-    ApiKeyStore,
-    CredentialStore,
-    DocumentStore,
     GroupStore,
     LimitStore,
-    PageStore,
     RowStore,
     ScheduleStore,
 )
-from windrow.queue.usage import UsageStore
 
 _ELSEWHERE: Final = "use sqlite:///… or postgresql://…"
 
@@ -80,7 +74,7 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "pages, documents, calls, credentials, keys and quotas are tables: name a database for "
             f"them in the URL (?rows=sqlite:///… or ?rows=postgresql://…), or {_ELSEWHERE}"
         ),
-        _verbs_of(PageStore, DocumentStore, CallStore, CredentialStore, ApiKeyStore, UsageStore),
+        (),
     ),
     "dialects": (
         f"dialects are SQL over Windrow's tables: {_ELSEWHERE}",
@@ -97,7 +91,7 @@ REFUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 
 
 # What is in the database beside the queue, if there is one.
-BESIDE: Final = ("job_transactions", "documents")
+BESIDE: Final = ("job_transactions",)
 
 
 def refuse(capability: str) -> NoReturn:

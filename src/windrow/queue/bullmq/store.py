@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Final, NoReturn, cast
 
 from windrow.clock import Clock
+from windrow.db.database import Database
 from windrow.errors import ConfigError, Unsupported
 from windrow.queue.bells import Bell, end_of, work_in
 from windrow.queue.bullmq import (
@@ -130,6 +131,13 @@ class BullmqStore(Refusing):
         raise ConfigError(
             "tenants are kept apart by Postgres: whoever can reach this Redis reads all of it"
         )
+
+    @property
+    def database(self) -> Database:
+        """The database beside the queue."""
+        if self._beside is None:
+            refuse("documents")
+        return self._beside.store.database
 
     async def close(self) -> None:
         await self._ears.close()
@@ -375,9 +383,6 @@ class BullmqStore(Refusing):
 
     async def prune_events(self, seconds: float, limit: int = 1000) -> bool:
         return True
-
-    async def prune_pages(self, most: int, limit: int = 1000) -> int:
-        return 0 if self._beside is None else await self._beside.store.prune_pages(most, limit)
 
     async def fold_counts(self) -> None:
         """BullMQ's lists and sets know how long they are."""

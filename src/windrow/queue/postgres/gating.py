@@ -13,39 +13,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
-from windrow.db.statements import Statement, parse_statement
-from windrow.queue.postgres.rows import Row, sql
+from windrow.db.statements import Gate, Statement, load_gates, parse_statement
+from windrow.db.typed import find_statements, typed
+from windrow.queue.postgres.rows import PACKAGE, Row, sql
 from windrow.queue.transactions import Executor
 
 SCHEMA: Final = "windrow_gate"
 
-# What inserts take, for tenants and for those who only enqueue: not what ends jobs or counts
-# members, which would let these do more. So they enqueue into no group, and drop nothing from a
-# full queue.
-ENQUEUING: Final = frozenset(
-    {
-        *("insert_job", "insert_jobs", "find_known", "find_holders", "replace_jobs"),
-        *("find_bounds", "lock_bounds", "count_unclaimed", "promote_followers"),
-    }
-)
-# What looking and changing take besides. No statement is here that writes counts or events which
-# the caller hands in, that claims, or that touches limits, queues or schedules.
-TENANT: Final = ENQUEUING | {
-    *("lock_jobs", "lock_finished", "pause_jobs", "resume_jobs", "hasten_jobs", "retry_jobs"),
-    *("delete_steps", "find_blockers", "delete_jobs", "lock_blobs", "delete_blobs", "edit_job"),
-    *("edit_payload", "find_groups", "find_members", "create_group", "set_root", "pause_group"),
-    *("resume_group", "find_horizon", "count_own_jobs", "find_dependents", "find_oldest"),
-    *("lock_groups", "seize_groups", "seize_jobs", "settle_groups", "end_jobs", "add_errors"),
-    *("tell_jobs", "take_group_keys", "keep_group_keys"),
-    *("ensure_collection", "begin_generation", "put_sources", "note_sources", "delete_sources"),
-    *("drop_superseded", "put_contents", "put_documents", "let_go_of_documents"),
-    *("delete_documents", "let_go_of_source_documents", "delete_source_documents"),
-    *("lift_documents", "move_documents", "delete_pages"),
-    *("change_sources", "hold_sources", "lock_sources"),
-}
+# The headers of statements name the gate. `-- gate enqueue`: what inserts take, for tenants and for
+# roles that only enqueue. It ends no jobs and counts no members, so these roles enqueue into no
+# group and drop nothing from a full queue. `-- gate tenant`: what looking and changing take too. It
+# writes no counts or events that the caller hands in, claims nothing, and touches no limits,
+# queues or schedules.
 
 
 # Which jobs a lease has is not for tenants: those of one claim may be anybody's.
@@ -58,7 +40,7 @@ def gated(statement: Statement) -> Statement:
     if statement.name == "list_jobs":
         text = statement.text.replace(_ACTIVE_BY_LEASE, "ARRAY[job.id]")
         return parse_statement(statement.name, text)
-    if statement.name not in TENANT:
+    if statement.name not in list_gated():
         return statement
     values = ", ".join(f":{name}" for name in statement.parameters)
     call = f"SELECT * FROM {SCHEMA}.{function_name(statement)}({values})"  # noqa: S608 - names of our own files
@@ -68,6 +50,22 @@ def gated(statement: Statement) -> Statement:
 def function_name(statement: Statement) -> str:
     digest = hashlib.sha256(statement.numbered.encode()).hexdigest()[:8]
     return f"{statement.name}_{digest}"
+
+
+@cache
+def list_gated() -> Mapping[str, Gate]:
+    """The statements that tenants run through the gate, by name."""
+    gated: dict[str, Gate] = dict(load_gates(PACKAGE))
+    return gated | {
+        name: gate
+        for package in set(find_statements().values())
+        for name, gate in load_gates(package).items()
+    }
+
+
+def statement_of(name: str) -> Statement:
+    """A statement of the queue, or of another package that has tables here."""
+    return typed(name, "postgres").statement if name in find_statements() else sql(name)
 
 
 class GatedExecutor:
@@ -82,13 +80,13 @@ class GatedExecutor:
 
 async def make_functions(connection: Any) -> None:
     """The functions of the gate, for the statements of this version."""
-    for name in sorted(TENANT):
-        statement = sql(name)
+    for name, gate in sorted(list_gated().items()):
+        statement = statement_of(name)
         prepared = await connection.prepare(statement.numbered)
         given = ", ".join(one.name for one in prepared.get_parameters())
         returned = ", ".join(f'"{one.name}" {one.type.name}' for one in prepared.get_attributes())
         signature = f"{SCHEMA}.{function_name(statement)}({given})"
-        callers = "windrow_tenant" + (", windrow_enqueuer" if name in ENQUEUING else "")
+        callers = "windrow_tenant" + (", windrow_enqueuer" if gate == "enqueue" else "")
         await connection.execute(
             f"CREATE OR REPLACE FUNCTION {signature} "
             f"RETURNS {f'TABLE ({returned})' if returned else 'void'} "

@@ -15,8 +15,13 @@ import asyncpg
 
 from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.failures import PACKAGE, sqlstate
-from windrow.queue.postgres.gating import SCHEMA, TENANT, function_name, make_functions
-from windrow.queue.postgres.rows import sql
+from windrow.queue.postgres.gating import (
+    SCHEMA,
+    function_name,
+    list_gated,
+    make_functions,
+    statement_of,
+)
 
 Access = Literal["all", "tenant", "enqueue", "nothing"]
 
@@ -108,7 +113,7 @@ async def are_outdated(connection: Any) -> bool:
         "SELECT proname FROM pg_proc WHERE pronamespace = $1::regnamespace", SCHEMA
     )
     there = {row["proname"] for row in rows}
-    wanted = {function_name(sql(name)) for name in TENANT}
+    wanted = {function_name(statement_of(name)) for name in list_gated()}
     return not wanted <= there
 
 

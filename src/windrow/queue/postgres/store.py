@@ -4,15 +4,12 @@
 - `looking` · `changing` · `grouping` · `limiting`: jobs, queues, groups and limits from outside
 - `scheduling` · `leading`: jobs that come again and again; who does what only one may do
 - `registering`: which workers are alive; `examining`: whether the database is well
-- `api_keys`: who may use the HTTP API; `accounting`: how much, and what was used
-- `credentials`: what sites must be shown to let one in
 - `pruning`: what is past its time; `listening`: who sleeps until something happens
-- `paging`: what is kept of web pages; `documenting`: what was ingested and can be found
 - `streaming`: what happened, in order, for those who follow it
 - `copying`: jobs on their way to or from another database
 - `importing`: jobs from tables that are not Windrow's
 - `work`: what a transaction owes before it commits; `schema`: the tables themselves
-- `dialects`: foreign schemas over them
+- `dialects`: foreign schemas over them; `database`: the statements of other packages
 """
 
 from __future__ import annotations
@@ -26,9 +23,7 @@ from windrow.db.statements import parse_statement
 from windrow.errors import GroupEnded, GroupNotFound
 from windrow.queue.job import Job, JobState
 from windrow.queue.notifying import Notifier
-from windrow.queue.postgres.accounts import Accounts
 from windrow.queue.postgres.bounding import find_bounds, keep_bounds
-from windrow.queue.postgres.calling import Calling
 from windrow.queue.postgres.changing import Changing
 from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.copying import Copying
@@ -63,7 +58,6 @@ from windrow.queue.postgres.leasing import Leasing
 from windrow.queue.postgres.limiting import Limiting
 from windrow.queue.postgres.listening import Listener, Listening, listening_address
 from windrow.queue.postgres.looking import Looking
-from windrow.queue.postgres.paging import Paging
 from windrow.queue.postgres.pruning import Pruning
 from windrow.queue.postgres.registering import Registering
 from windrow.queue.postgres.rows import Row, as_json, sql
@@ -89,14 +83,11 @@ class PostgresStore(
     Limiting,
     Scheduling,
     Pruning,
-    Paging,
-    Calling,
     FarRuns,
     Copying,
     Importing,
     Listening,
     Registering,
-    Accounts,
     Streaming,
     Examining,
     Dialects,

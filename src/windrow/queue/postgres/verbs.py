@@ -10,6 +10,7 @@ from windrow.clock import Clock
 from windrow.queue.notifying import Notifier
 from windrow.queue.postgres.claiming import Claimer
 from windrow.queue.postgres.connection import PATIENT_TRY, Database
+from windrow.queue.postgres.database import PostgresDatabase
 from windrow.queue.postgres.rows import Row, sql
 from windrow.queue.postgres.work import Work
 from windrow.queue.transactions import Executor
@@ -22,6 +23,7 @@ class Verbs:
     def __init__(self, database: Database, clock: Clock, notifier: Notifier | None = None) -> None:
         self.clock = clock
         self._database = database
+        self.database = PostgresDatabase(database, clock)
         self._claimer = Claimer()
         self._notifier = notifier
 

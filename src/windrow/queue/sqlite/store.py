@@ -1,7 +1,6 @@
 """The Store protocol on SQLite: each verb is one call to the writer thread or to a reader.
 
-The verbs themselves are functions over a `Work`, in the modules named for what they do. Those of
-documents come from `document_verbs`.
+The verbs themselves are functions over a `Work`, in the modules named for what they do.
 """
 
 from __future__ import annotations
@@ -24,15 +23,10 @@ from windrow.queue.dialects.loading import DialectInfo
 from windrow.queue.importing import Arrival, Import, ImportNote, Removal
 from windrow.queue.job import Job, JobState, Step
 from windrow.queue.notifying import Notifier
-from windrow.queue.pages import PageRow
 from windrow.queue.records import (
-    ApiKeyInfo,
-    ApiKeyRow,
     Archive,
     Change,
     Claim,
-    CredentialInfo,
-    CredentialRow,
     DiskUsage,
     ErrorCount,
     EventFilter,
@@ -62,7 +56,6 @@ from windrow.queue.records import (
     WorkerRow,
 )
 from windrow.queue.sqlite import (
-    accounts,
     bounding,
     changing,
     claiming,
@@ -71,13 +64,13 @@ from windrow.queue.sqlite import (
     editing,
     enlisting,
     examining,
+    far_runs,
     finishing,
     grouping,
     importing,
     leasing,
     limiting,
     looking,
-    paging,
     pruning,
     receiving,
     registering,
@@ -85,8 +78,8 @@ from windrow.queue.sqlite import (
     schema,
     streaming,
 )
+from windrow.queue.sqlite.database import SqliteDatabase
 from windrow.queue.sqlite.failures import translate
-from windrow.queue.sqlite.far_runs import FarRunVerbs
 from windrow.queue.sqlite.location import Location, parse_url
 from windrow.queue.sqlite.reading import Readers
 from windrow.queue.sqlite.rows import to_json
@@ -96,12 +89,11 @@ from windrow.queue.sqlite.watching import watch_of
 from windrow.queue.sqlite.work import Work, time_now
 from windrow.queue.sqlite.writer import Writer
 from windrow.queue.store import Capabilities, JobTransaction, Store
-from windrow.queue.usage import QuotaRow, RunRow, UsageRow
 
 T = TypeVar("T")
 
 
-class SqliteStore(FarRunVerbs):
+class SqliteStore:
     """A queue in one file, for the processes of one machine."""
 
     capabilities = Capabilities(
@@ -121,6 +113,7 @@ class SqliteStore(FarRunVerbs):
         self._location = location
         self._writer = writer
         self._readers = Readers(location)
+        self.database = SqliteDatabase(writer, self._readers, clock, location.path)
         self._watch = watch_of(location)
         self._notifier = notifier
         self._memory = claiming.Memory()
@@ -521,26 +514,6 @@ class SqliteStore(FarRunVerbs):
     async def measure_disk(self) -> DiskUsage:
         return await self._read(pruning.measure_disk)
 
-    # Pages
-
-    async def keep_page(self, row: PageRow, *, tx: Any = None) -> None:
-        if tx is not None:
-            await tx.execute(*paging.kept_by_place(row))
-        else:
-            await self._write(lambda work: paging.keep_page(work, row))
-
-    async def get_page(self, key: bytes) -> PageRow | None:
-        return await self._read(lambda work: paging.get_page(work, key))
-
-    async def list_page_urls(self, tenant: str | None, site: str, limit: int) -> list[str]:
-        return await self._read(lambda work: paging.list_page_urls(work, tenant, site, limit))
-
-    async def touch_page(self, key: bytes, fetched_at: datetime) -> None:
-        await self._write(lambda work: paging.touch_page(work, key, fetched_at))
-
-    async def prune_pages(self, most: int, limit: int = 1000) -> int:
-        return await self._write(lambda work: paging.prune_pages(work, most, limit))
-
     # Copying
 
     async def take_jobs(self, target: str, limit: int) -> str | None:
@@ -604,6 +577,22 @@ class SqliteStore(FarRunVerbs):
     async def list_dropped(self, origin: str) -> dict[str, datetime]:
         return await self._read(lambda work: importing.list_dropped(work, origin))
 
+    # Runs of jobs whose queue is elsewhere
+
+    async def keep_far_run(self, key: str, run: int, ended: str | None, tx: Any) -> str | None:
+        own = _own_transaction(tx)
+        return await self._write(lambda work: far_runs.keep(work, key, run, ended, own))
+
+    async def find_far_ends(self, keys: Sequence[str]) -> dict[str, str]:
+        return await self._read(lambda work: far_runs.find_ends(work, keys))
+
+    async def list_far_runs(self, seconds: float, *, after: str = "", limit: int) -> list[str]:
+        values = {"seconds": seconds, "after": after, "limit": limit}
+        return await self._read(lambda work: far_runs.list_keys(work, values))
+
+    async def drop_far_runs(self, keys: Sequence[str]) -> None:
+        await self._write(lambda work: work.run("drop_far_runs", {"keys": to_json(list(keys))}))
+
     # Workers
 
     async def register_worker(self, row: WorkerRow, seconds: float) -> None:
@@ -614,60 +603,6 @@ class SqliteStore(FarRunVerbs):
 
     async def list_workers(self) -> list[WorkerInfo]:
         return await self._read(registering.list_workers)
-
-    # API keys
-
-    async def insert_api_key(self, row: ApiKeyRow) -> bool:
-        return await self._write(lambda work: accounts.insert_api_key(work, row))
-
-    async def list_api_keys(self) -> list[ApiKeyInfo]:
-        return await self._read(accounts.list_api_keys)
-
-    async def delete_api_key(self, name: str) -> bool:
-        return await self._write(lambda work: accounts.delete_api_key(work, name))
-
-    async def revoke_session(self, id: str, expires_at: datetime) -> None:
-        await self._write(lambda work: accounts.revoke_session(work, id, expires_at))
-
-    async def list_revoked_sessions(self) -> frozenset[str]:
-        return await self._read(accounts.list_revoked_sessions)
-
-    # Quotas
-
-    async def put_quotas(self, rows: Sequence[QuotaRow]) -> None:
-        await self._write(lambda work: accounts.put_quotas(work, rows))
-
-    async def list_quotas(self) -> list[QuotaRow]:
-        return await self._read(accounts.list_quotas)
-
-    async def delete_quotas(self, tenants: Sequence[str]) -> int:
-        return await self._write(lambda work: accounts.delete_quotas(work, tenants))
-
-    async def add_usage(self, rows: Sequence[UsageRow], *, tx: Any = None) -> None:
-        if tx is not None:
-            await tx.execute(*accounts.usage_by_place(rows))
-        else:
-            await self._write(lambda work: accounts.add_usage(work, rows))
-
-    async def get_usage(self, tenant: str, period: datetime) -> int:
-        return await self._read(lambda work: accounts.get_usage(work, tenant, period))
-
-    async def open_runs(self, rows: Sequence[RunRow]) -> None:
-        await self._write(lambda work: accounts.open_runs(work, rows))
-
-    async def settle_runs(self, ids: Sequence[str]) -> None:
-        await self._write(lambda work: accounts.settle_runs(work, ids))
-
-    # Credentials
-
-    async def put_credential(self, row: CredentialRow) -> None:
-        await self._write(lambda work: accounts.put_credential(work, row))
-
-    async def list_credentials(self, tenant: str | None) -> list[CredentialInfo]:
-        return await self._read(lambda work: accounts.list_credentials(work, tenant))
-
-    async def delete_credential(self, name: str, tenant: str | None) -> bool:
-        return await self._write(lambda work: accounts.delete_credential(work, name, tenant))
 
     # Maintenance
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from windrow.catalog.sources import SourceRow
 from windrow.errors import InvalidOptions, MigrationFailed
 from windrow.ingest.web.urls import normalise
 from windrow.pipelines.knowledge.context import source_id
 from windrow.pipelines.knowledge.sites import crawl_job
 from windrow.queue.copying import CopiedJob
-from windrow.queue.documents import SourceRow
 from windrow.queue.job import JobState
 from windrow.services.migration.arriving import (
     DONE,

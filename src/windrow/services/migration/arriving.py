@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.catalog.sources import SourceRow
 from windrow.db.codec import clean_text
 from windrow.errors import InvalidJob
 from windrow.queue.checks import SizeLimits, check_name, to_row
 from windrow.queue.copying import CopiedGroup, CopiedJob
-from windrow.queue.documents import SourceRow
 from windrow.queue.job import FINAL, JobError, JobState, NewJob, Progress
 from windrow.services.migration.origins import Row
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from windrow.catalog.sources import SourceRow
 from windrow.errors import MigrationFailed
-from windrow.queue.documents import SourceRow
 from windrow.queue.importing import Arrival
 from windrow.services.migration import legacy, nuq
 from windrow.services.migration.arriving import (

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
+from windrow.catalog import Catalog
 from windrow.errors import MigrationFailed
 from windrow.queue.copying import CopiedJob, json_text
 from windrow.queue.importing import Arrival, ImportNote, ImportStore, table_of
@@ -47,7 +48,7 @@ async def migrate(
         noted = origin.name
         async for batch in gather(origin, report, with_finished=with_finished):
             if batch.sources:
-                await store.put_sources(batch.sources)
+                await Catalog(store.database).sources.put(batch.sources)
             await _take_in(store, noted, batch.arrivals, report.tables[batch.table])
         if report.is_over:
             await _mark(origin, report)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from windrow.accounts.usage import QuotaRow
 from windrow.errors import InvalidOptions, ModelMissing
 from windrow.ingest.enrich.asking import MISSING
 from windrow.ingest.enrich.llm import Model, check_schema
@@ -21,7 +22,6 @@ from windrow.pipelines.web.payloads import (
 )
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
-from windrow.queue.usage import QuotaRow
 from windrow.services.quotas import take_budget
 from windrow.services.web.finding import find
 from windrow.services.web.starting import sort_out

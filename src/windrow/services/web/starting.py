@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from windrow.accounts.usage import QuotaRow
 from windrow.errors import (
     DuplicateJob,
     GroupEnded,
@@ -50,7 +51,6 @@ from windrow.pipelines.web.payloads import (
 from windrow.pipelines.webhooks.webhook import Webhook
 from windrow.queue.job import Job, NewJob
 from windrow.queue.queue import Queue
-from windrow.queue.usage import QuotaRow
 from windrow.services.quotas import take_budget
 from windrow.services.web.finding import find
 

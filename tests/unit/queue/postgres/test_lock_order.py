@@ -17,8 +17,9 @@ import pytest
 
 from tests.builders import add, boom, claim, completion, finish_of, make_group, row, wish
 from tests.conformance.test_documents import document, put
+from windrow.catalog import Catalog
+from windrow.catalog.contents import Written
 from windrow.clock import Clock
-from windrow.queue.documents import Written
 from windrow.queue.job import JobState
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import JobRow
@@ -205,14 +206,15 @@ async def test_contents_are_locked_before_documents_by_the_index_too(
     await store.migrate()
     row, content = document()
     await put(store, (row, content))
+    catalog = Catalog(store.database)
     async with await psycopg.AsyncConnection.connect(url) as other:
         await other.execute("SELECT FROM windrow.content WHERE id = %s FOR UPDATE", [content.id])
-        switching = asyncio.create_task(store.switch_contents([Written(content.id, 1, "space")]))
+        switching = asyncio.create_task(catalog.contents.switch([Written(content.id, 1, "space")]))
         await _until_blocked(url)
         await other.execute("SELECT FROM windrow.document WHERE id = %s FOR UPDATE", [row.id])
         await other.commit()
     await switching
-    [found] = await store.get_documents([row.id])
+    [found] = await catalog.documents.get([row.id])
     assert found.is_searchable
     await store.close()
     assert deadlocks(url) == 0

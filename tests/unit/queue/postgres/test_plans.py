@@ -23,6 +23,7 @@ from windrow.ids import new_id
 from windrow.queue.checks import hash_group_key
 from windrow.queue.job import JobState
 from windrow.queue.postgres.connection import PLANNER_SETTINGS
+from windrow.queue.postgres.gating import statement_of
 from windrow.queue.postgres.listings import earlier_statement, list_statement
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.store import PostgresStore
@@ -152,7 +153,7 @@ async def fill(url: str, jobs: int) -> None:
 
 def plan(connection: Any, name: str, values: dict[str, Any]) -> list[dict[str, Any]]:
     """Every node of the plan, from the top down."""
-    statement = sql(name)
+    statement = statement_of(name)
     with psycopg.RawCursor(connection) as cursor:
         explain = "EXPLAIN (FORMAT JSON) " + statement.numbered
         cursor.execute(explain.encode(), statement.bind(values))
@@ -418,7 +419,7 @@ def test_groups_are_listed_by_an_index_in_its_order(
 
 @pytest.mark.parametrize("mode", ["force_generic_plan", "force_custom_plan"])
 def test_one_source_is_counted_without_a_look_at_others(connection: Any, mode: str) -> None:
-    place = {"tenants": ["", ""], "collections": ["docs"] * 2, "sources": ["s1", "s2"]}
+    place = {"tenant": ["", ""], "collection": ["docs"] * 2, "source": ["s1", "s2"]}
     with connection.transaction(force_rollback=True):
         connection.execute(f"SET LOCAL plan_cache_mode = {mode}")
         values = place | {"most": 1000, "with_chunks": True}

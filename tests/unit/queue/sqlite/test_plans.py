@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from windrow.db.typed import typed
 from windrow.queue.job import JobState
 from windrow.queue.migrate import load_migrations
 from windrow.queue.records import JobFilter
@@ -82,7 +83,7 @@ def test_oldest_ready_job_is_found_by_stepping_through_the_index(
 
 
 def test_one_source_is_counted_without_a_look_at_others(database: sqlite3.Connection) -> None:
-    steps = plan(database, statement("count_sources"))
+    steps = plan(database, typed("count_sources", "sqlite").statement.text)
 
     assert "windrow_document_by_place (tenant=? AND collection=? AND source=?)" in steps
     assert "SCAN document" not in steps
@@ -326,6 +327,6 @@ def test_members_that_ended_are_read_in_that_order(database: sqlite3.Connection)
 
 
 def test_pages_of_a_site_are_found_by_it(database: sqlite3.Connection) -> None:
-    steps = plan(database, statement("list_page_urls"))
+    steps = plan(database, typed("list_page_urls", "sqlite").statement.text)
 
     assert "windrow_page USING COVERING INDEX windrow_page_by_site (site>? AND site<?)" in steps

@@ -1,4 +1,5 @@
 -- A new group; one that is there already stays as it is. :id, :tenant, :root, :is_open, :retention_seconds, :finish_job (a JobRow), :max_jobs; :now or null.
+-- gate tenant
 INSERT INTO windrow.job_group (id, created_at, tenant, root, is_open, retention_seconds, finish_job,
                               max_jobs)
 VALUES (:id::uuid, coalesce(:now::timestamptz, statement_timestamp()), :tenant::text, :root::uuid,

@@ -1,6 +1,7 @@
 -- Remove jobs without a trace, apart from blobs. :ids of unclaimed or finished ones, locked before.
 -- Returns id, before, queue, group_id, root_of, unique_key, and hash, the blob of its result. A root's
 -- progress is written by those who have its group, so it goes after that.
+-- gate tenant
 WITH gone AS (
     DELETE FROM windrow.job AS job
      WHERE job.id = ANY (:ids::uuid[]) AND job.state NOT IN ('active', 'waiting')

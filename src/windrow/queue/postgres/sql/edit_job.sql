@@ -3,6 +3,7 @@
 -- A new run_at makes a scheduled or ready job one of these again, and so do other limits, under which
 -- a ready job waits from now on; new retention counts from the finish, and puts a finished job among
 -- those that are removed one by one.
+-- gate tenant
 WITH given AS MATERIALIZED (
     SELECT fields.*,
            :changes::text::jsonb AS named,

@@ -6,6 +6,7 @@
 -- the most is that of the hour in which it expires.
 -- Returns id, before, after, queue, tenant, unique_key, group_id, root_of, is_follower of each that
 -- moved, and its error and stop_as.
+-- gate tenant
 WITH gone AS (
     DELETE FROM windrow.job_live AS job
      USING unnest(:ids::uuid[], :tokens::uuid[], :states::text[], :errors::text[],

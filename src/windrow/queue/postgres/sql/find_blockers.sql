@@ -1,4 +1,5 @@
 -- Who holds the unique keys that finished jobs would need. :ids. Returns id, blocked_by.
+-- gate tenant
 SELECT job.id, holder.id AS blocked_by
   FROM windrow.job_finished AS job
  CROSS JOIN LATERAL (

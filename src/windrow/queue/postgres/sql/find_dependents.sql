@@ -3,6 +3,7 @@
 -- keeps its group. A root that has ended is looked at too, because it may be retried.
 -- :ids JSON array of group ids. Returns of each that has not ended: id, root. SQLite tells more,
 -- because there followers that are not written yet have to be thought of.
+-- gate tenant
 WITH RECURSIVE dependent (id) AS (
     SELECT value::uuid FROM json_array_elements_text(:ids::text::json)
      UNION

@@ -4,6 +4,7 @@
 -- A transaction under way holds a lock on its ticket, a number smaller than those of its events. The
 -- numbers given out are read before the locks, hence LATERAL with a reference: what has a number by
 -- then, and no lock by the time these are read, has ended.
+-- gate tenant
 SELECT numbered.last, coalesce(ticket.oldest, numbered.last) AS horizon,
        (SELECT max(seq) FROM windrow.event_floor) AS floor
   FROM (SELECT last_value AS last FROM windrow.event_seq) AS numbered

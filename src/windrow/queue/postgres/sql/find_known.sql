@@ -1,4 +1,5 @@
 -- Jobs, live or finished, by id. :ids JSON array. Returns id, seq, state, run_at, created_at.
+-- gate enqueue
 SELECT job.id, job.seq, job.state, job.run_at, job.created_at
   FROM json_array_elements_text(:ids::text::json) AS given (id)
  CROSS JOIN LATERAL (

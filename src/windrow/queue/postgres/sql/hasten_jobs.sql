@@ -1,4 +1,5 @@
 -- Scheduled jobs are due now. :ids, locked before; :now or null. Returns id, queue, after.
+-- gate tenant
 WITH hastened AS (
     UPDATE windrow.job_live AS job
        SET state = CASE WHEN job.limit_keys IS NULL THEN 'ready' ELSE 'held' END,

@@ -4,6 +4,7 @@
 -- Returns seq, state, run_at, created_at.
 -- Only Postgres has it: most jobs come one by one, and what insert_jobs needs for many (records out of
 -- JSON, a sort, a join, aggregates) takes longer than the insert itself, 270 µs instead of 180.
+-- gate enqueue
 WITH inserted AS (
     INSERT INTO windrow.job_live (
         id, seq, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes,

@@ -8,6 +8,7 @@
 -- Every parameter is text, so that each driver a caller may bring binds it alike. `seq` is taken in
 -- the order given; rows are inserted in the order of their keys, so that two batches with the same
 -- keys wait for each other and never deadlock. A JSON null comes out of the record as SQL's NULL.
+-- gate enqueue
 WITH given AS MATERIALIZED (
     SELECT row.*,
            row.id IN (SELECT value::uuid FROM json_array_elements_text(:followers::text::json))

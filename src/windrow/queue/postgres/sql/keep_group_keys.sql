@@ -2,6 +2,7 @@
 -- Returns key (hex) of those that are the job's, now or since before, and a row of null if the group
 -- is there. Its row is locked, as by everybody who takes keys; what was taken while we waited for that
 -- is not in our snapshot, but in the way of the insert.
+-- gate tenant
 WITH locked AS MATERIALIZED (
     SELECT id FROM windrow.job_group WHERE id = :group_id::uuid FOR UPDATE
 ),

@@ -1,4 +1,5 @@
 -- Set unclaimed jobs aside. :ids, locked before. Returns id.
+-- gate tenant
 WITH former AS MATERIALIZED (
     SELECT id, queue, state
       FROM windrow.job_live

@@ -1,6 +1,7 @@
 -- Followers whose holder is gone take its place: ready (held with limits, for which
 -- it waits from now on), or scheduled if not due; a paused one stays paused. :keys, unique keys to look at, or null for all; :limit; :now or null.
 -- Returns queue, state of each.
+-- gate enqueue
 WITH orphan AS MATERIALIZED (
     SELECT job.id
       FROM windrow.job_live AS job

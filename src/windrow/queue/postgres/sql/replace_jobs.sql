@@ -4,6 +4,7 @@
 -- key, which stays held; :now or null. Returns for each the new job's id (wanted_by), and id, seq,
 -- queue, state, run_at, created_at of the job that was overwritten. Rows are locked in the order of
 -- their ids.
+-- gate enqueue
 WITH given AS MATERIALIZED (
     SELECT row.*,
            row.id IN (SELECT value::uuid FROM json_array_elements_text(:followers::text::json))

@@ -1,5 +1,6 @@
 -- Paused jobs wait again: ready, scheduled if not due, held if a follower or with limits (for which
 -- it waits from now on); running ones that were asked to pause may go on. :ids, locked before; :now or null. Returns id, queue, state.
+-- gate tenant
 WITH resumed AS (
     UPDATE windrow.job_live AS job
        SET state = CASE WHEN job.is_follower THEN 'held'

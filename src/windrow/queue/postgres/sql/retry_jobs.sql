@@ -1,6 +1,7 @@
 -- Failed and cancelled jobs are ready again (held with limits), as if they had not run; the history stays.
 -- :ids, locked before; :now or null. Returns id, queue, before, after, group_id of those that are.
 -- A job whose unique key has a live holder is left where it is.
+-- gate tenant
 WITH former AS MATERIALIZED (
     SELECT * FROM windrow.job_finished
      WHERE id = ANY (:ids::uuid[]) AND state IN ('failed', 'cancelled')

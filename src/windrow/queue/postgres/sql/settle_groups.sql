@@ -7,6 +7,7 @@
 -- that was retried has. Each change is also the progress of the root job.
 -- The rows are read by a locking SELECT, which sees what the last transaction left; the snapshot
 -- of this statement may be older.
+-- gate tenant
 WITH delta AS MATERIALIZED (
     SELECT * FROM json_to_recordset(:deltas::text::json) AS delta (
         id uuid, members bigint, pending bigint, completed bigint, failed bigint,

@@ -4,6 +4,7 @@
 -- Returns place, job_id (of the one that has the key already, or null), is_taken (by this).
 -- A key that this snapshot does not see is somebody's whose transaction is newer than a caller's
 -- own: ON CONFLICT tells the caller to try again, as it has to anyway.
+-- gate tenant
 WITH given AS MATERIALIZED (
     SELECT place, id, "group", room, decode(group_key, 'hex') AS key
       FROM json_to_recordset(:rows::text::json) AS row (

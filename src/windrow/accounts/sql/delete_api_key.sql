@@ -1,0 +1,4 @@
+-- Delete an API key.
+-- takes name text
+-- gives name text
+DELETE FROM windrow.api_key WHERE name = :name RETURNING name

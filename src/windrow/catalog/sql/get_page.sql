@@ -1,0 +1,4 @@
+-- The cached page of a key.
+-- takes key bytes
+-- gives page
+SELECT {columns page} FROM windrow.page AS page WHERE key = :key

@@ -1,2 +1,0 @@
--- The folder that holds the embedded index of this database. Returns holder, if one was recorded.
-SELECT holder FROM windrow.leader WHERE role = 'index folder'

@@ -1,6 +1,0 @@
--- Sources by their ids. :tenant (null: of whichever tenant), :ids.
-SELECT tenant, id, collection, kind, uri, title, options, tags, refresh_seconds, etag, last_modified,
-       error, created_at, refreshed_at
-  FROM windrow.source
- WHERE id = ANY (:ids::text[]) AND (:tenant::text IS NULL OR tenant = :tenant)
- ORDER BY tenant, id

@@ -1,3 +1,0 @@
--- Forget an API key.
--- :name
-DELETE FROM windrow_api_key WHERE name = :name

@@ -1,3 +1,0 @@
--- Forget revoked sessions that have expired.
--- :now
-DELETE FROM windrow_revoked_session WHERE expires_at <= :now

@@ -1,5 +1,0 @@
--- The credentials of a tenant, by name. :tenant (empty: those of none)
-SELECT tenant, name, origin, holds, sealed, changed_at
-  FROM windrow_credential
- WHERE tenant = :tenant
- ORDER BY name

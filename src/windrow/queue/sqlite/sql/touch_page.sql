@@ -1,3 +1,0 @@
--- A page is found to be still the same. :key, :fetched_at.
-UPDATE windrow_page SET fetched_at = :fetched_at
- WHERE key = :key AND fetched_at < :fetched_at
