@@ -44,7 +44,7 @@ class ApiKeys:
         return is_storable(name) and bool(await self._db.rows("delete_api_key", name=name))
 
 
-class Sessions:
+class RevokedSessions:
     def __init__(self, database: Database) -> None:
         self._db = database
 

@@ -30,7 +30,7 @@ class CredentialInfo(CredentialRow, frozen=True, kw_only=True):
     changed_at: datetime
 
 
-class Credentials:
+class SealedCredentials:
     def __init__(self, database: Database) -> None:
         self._db = database
 

@@ -57,7 +57,7 @@ class Quotas:
         return len(await self._db.rows("delete_quotas", tenants=named))
 
 
-class Usage:
+class UsageLedger:
     def __init__(self, database: Database) -> None:
         self._db = database
 

@@ -59,7 +59,7 @@ class ArtifactInfo(ArtifactRow, frozen=True, kw_only=True):
     created_at: datetime
 
 
-class Calls:
+class CallCatalog:
     """With `tx`, a job's, what is put is put if and only if the job is completed."""
 
     def __init__(self, database: Database) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from windrow.catalog.calls import Calls
-from windrow.catalog.contents import Contents
-from windrow.catalog.documents import Documents
-from windrow.catalog.pages import Pages
-from windrow.catalog.sources import Collections, Sources
+from windrow.catalog.calls import CallCatalog
+from windrow.catalog.contents import ContentCatalog
+from windrow.catalog.documents import DocumentCatalog
+from windrow.catalog.pages import PageCache
+from windrow.catalog.sources import CollectionCatalog, SourceCatalog
 from windrow.db.database import Database
 
 
 class Catalog:
     def __init__(self, database: Database) -> None:
-        self.collections = Collections(database)
-        self.sources = Sources(database)
-        self.documents = Documents(database)
-        self.contents = Contents(database)
-        self.pages = Pages(database)
-        self.calls = Calls(database)
+        self.collections = CollectionCatalog(database)
+        self.sources = SourceCatalog(database)
+        self.documents = DocumentCatalog(database)
+        self.contents = ContentCatalog(database)
+        self.pages = PageCache(database)
+        self.calls = CallCatalog(database)

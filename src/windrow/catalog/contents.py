@@ -65,7 +65,7 @@ def content_id(document_id: str, content_hash: str) -> str:
     return named_id(document_id, content_hash)
 
 
-class Contents:
+class ContentCatalog:
     def __init__(self, database: Database) -> None:
         self._db = database
 

@@ -103,7 +103,7 @@ class Place(msgspec.Struct, frozen=True):
     branch: str = ""
 
 
-class Documents:
+class DocumentCatalog:
     def __init__(self, database: Database) -> None:
         self._db = database
 

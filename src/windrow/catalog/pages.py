@@ -52,7 +52,7 @@ def page_key(tenant: str | None, url: str, variant: str) -> bytes:
     return hashlib.sha256(msgspec.json.encode([tenant, url, variant])).digest()[:KEY_BYTES]
 
 
-class Pages:
+class PageCache:
     def __init__(self, database: Database) -> None:
         self._db = database
 

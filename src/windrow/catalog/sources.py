@@ -78,7 +78,7 @@ class SourceCounts(msgspec.Struct, frozen=True):
     chunks: int
 
 
-class Collections:
+class CollectionCatalog:
     def __init__(self, database: Database) -> None:
         self._db = database
 
@@ -122,7 +122,7 @@ class Collections:
         return bool(await self._db.rows("set_index_folder", **values))
 
 
-class Sources:
+class SourceCatalog:
     def __init__(self, database: Database) -> None:
         self._db = database
 

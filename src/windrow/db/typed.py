@@ -149,7 +149,7 @@ class TypedStatement:
 def typed(name: str, dialect: Dialect) -> TypedStatement:
     """The statement of this name; a KeyError if no package has one."""
     for package in PACKAGES:
-        folder = resources.files(package) / "sql"
+        folder = _folder(package)
         if (file := folder / f"{name}.sql").is_file():
             return _build(name, file.read_text("utf-8"), folder, dialect)
     raise KeyError(f"no package has a statement {name}")
@@ -160,9 +160,14 @@ def find_statements() -> dict[str, str]:
     return {
         file.name.removesuffix(".sql"): package
         for package in PACKAGES
-        for file in (resources.files(package) / "sql").iterdir()
+        for file in _folder(package).iterdir()
         if file.name.endswith(".sql")
     }
+
+
+def _folder(package: str) -> Any:
+    """Its `sql/` folder, found without importing it."""
+    return resources.files("windrow").joinpath(*package.split(".")[1:], "sql")
 
 
 def _build(name: str, source: str, folder: Any, dialect: Dialect) -> TypedStatement:
