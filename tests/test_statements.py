@@ -66,10 +66,7 @@ ONLY: dict[str, dict[str, str]] = {
             ("complete_jobs", "complete_and_claim"),
             "round trips cost there: the commonest end of a run is one statement",
         ),
-        **dict.fromkeys(
-            ("insert_job", "claim_queue"),
-            "starting a large statement costs there: most jobs come and go one by one",
-        ),
+        "insert_job": "starting a large statement costs there: most jobs come one by one",
         **dict.fromkeys(
             [
                 *("lock_jobs", "lock_finished", "lock_groups", "lock_blobs", "lock_parcel"),
@@ -239,16 +236,6 @@ def test_ending_and_claiming_at_once_is_made_of_the_two_statements() -> None:
         assert branches(both.pop(name)) == branches(claims.pop(name)) | branches(ends.pop(name))
 
     assert both == ends | claims
-
-
-def test_claiming_of_one_queue_does_what_claiming_of_many_does() -> None:
-    """Word for word, but for what is looked at and counted."""
-    one, many = parts("claim_queue"), parts("claim_jobs")
-    for name in ("picked", "tallied"):
-        assert one.pop(name) != many.pop(name)
-
-    assert one == {name: part for name, part in many.items() if name in one}
-    assert many.keys() - one.keys() == {"lane", "higher", "same", "lower"}
 
 
 def branches(part: str) -> set[str]:

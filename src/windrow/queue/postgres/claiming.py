@@ -31,8 +31,10 @@ from windrow.queue.transactions import Executor
 
 RESCAN_SECONDS: Final = 1.0
 MOST_BOUND: Final = 100_000
-# Before every place there can be: nothing has a higher priority, no seq is smaller.
-START: Final = (2**31 - 1, -1)
+# The place of a queue without a floor, behind which nothing is hidden: of the least priority there can
+# be, before every seq. All jobs are of a higher priority, which is what a claim looks for first, or
+# behind it. So a claim from the start is one look into the index.
+START: Final = (-(2**31), -1)
 # Of very many queues a claim looks at so many times more if the best have too few jobs, or none.
 WIDEN: Final = 1
 WIDEN_MOST: Final = 7
@@ -108,13 +110,6 @@ class Look:
             "token": self.token,
         }
 
-    def to_claim(self, claim: Claim, now: datetime | None) -> tuple[Statement, dict[str, Any]]:
-        """The statement that claims what is looked for, and its values."""
-        if len(self.queues) > 1 or self.is_floored:
-            return sql("claim_jobs"), {**self.values(claim), "now": now}
-        one = {"queue": self.queues[0], "limit": self.shares[0]}
-        return sql("claim_queue"), {**self.values(claim), **one, "now": now}
-
     def is_from_start(self, queue: str) -> bool:
         return self.floor_seqs[self.queues.index(queue)] == START[1]
 
@@ -127,8 +122,9 @@ class Look:
     def was_outdone(self, jobs: Sequence[Job]) -> bool:
         """Whether jobs of a higher priority than the floor's were found: then less was taken of the
         floor's own than could be foreseen."""
-        priorities = dict(zip(self.queues, self.floor_priorities, strict=True))
-        return any(job.priority > priorities[job.queue] for job in jobs)
+        lanes = zip(self.queues, self.floor_priorities, self.floor_seqs, strict=True)
+        floors = {queue: priority for queue, priority, seq in lanes if seq != START[1]}
+        return any(job.priority > floors.get(job.queue, job.priority) for job in jobs)
 
     def may_have_more(self, found: int) -> bool:
         """Whether another look could find what is still wanted: before the floor, or in another
@@ -241,7 +237,8 @@ class Claimer:
                 look = await self.look(executor, claim, claim.limit - len(jobs), now, is_floored)
                 if look is None:
                     break
-                rows = await executor.fetch(*look.to_claim(claim, now))
+                values = {**look.values(claim), "now": now}
+                rows = await executor.fetch(sql("claim_jobs"), values)
                 found = self.note(rows, look, claim)
                 jobs += found
                 if not look.may_have_more(len(found)):

@@ -13,6 +13,7 @@ from windrow.db.statements import Statement
 from windrow.queue import heads
 from windrow.queue.postgres import claiming
 from windrow.queue.postgres.claiming import START, Claimer, Look
+from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import Claim
 from windrow.queue.transactions import Executor
@@ -62,7 +63,8 @@ async def look(store: PostgresStore, claim: Claim) -> Look:
 
 async def carry_out(store: PostgresStore, found: Look, claim: Claim) -> list[int]:
     """The places of what it brings."""
-    rows = await store._database.fetch(*found.to_claim(claim, store.clock.now()))
+    values = {**found.values(claim), "now": store.clock.now()}
+    rows = await store._database.fetch(sql("claim_jobs"), values)
     return [job.seq for job in store._claimer.note(rows, found, claim)]
 
 

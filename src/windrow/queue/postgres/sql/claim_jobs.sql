@@ -8,77 +8,67 @@
 -- microseconds since 1970.
 -- The floor skips the index entries of jobs that were claimed before and not vacuumed yet: jobs of
 -- a higher priority are always looked for, only those of the floor's own priority begin behind it.
+-- The three looks are one Append, which stops at the share: of a queue without a floor, whose place is
+-- before all, the first look finds everything. So no statement of its own is needed for one queue.
 -- Jobs are fetched by `= ANY (ARRAY(…))` and LATERAL … OFFSET 0 because the planner, which cannot
 -- know the limit, would otherwise join whole tables.
-WITH lane AS MATERIALIZED (
-    SELECT *
-      FROM unnest(:queues::text[], :shares::integer[], :floor_priorities::integer[],
-                  :floor_seqs::bigint[]) AS lane (queue, share, priority, seq)
-     WHERE queue <> ALL (ARRAY(SELECT name FROM windrow.queue WHERE is_paused))
-),
-higher AS MATERIALIZED (
-    SELECT lane.queue, job.id, job.kind, job.lease_seconds
-      FROM lane
+WITH picked AS MATERIALIZED (
+    SELECT job.id, job.seconds
+      FROM (SELECT lane.*,
+                   ARRAY(SELECT id FROM windrow.job_group WHERE is_paused) AS paused_groups,
+                   ARRAY(SELECT key FROM windrow.job_limit
+                          WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp()))
+                   AS parked_keys
+              FROM unnest(:queues::text[], :shares::integer[], :floor_priorities::integer[],
+                          :floor_seqs::bigint[]) AS lane (queue, share, priority, seq)
+             WHERE lane.queue <> ALL (ARRAY(SELECT name FROM windrow.queue WHERE is_paused))
+            OFFSET 0) AS lane
      CROSS JOIN LATERAL (
-            SELECT job.id, job.kind, job.lease_seconds
-              FROM windrow.job_live AS job
-             WHERE job.state = 'ready' AND job.queue = lane.queue
-               AND job.priority > lane.priority
-               AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
-               AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
-               AND (job.group_id IS NULL OR job.group_id <> ALL (
-                       ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
-               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
-                       SELECT key FROM windrow.job_limit
-                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
-             ORDER BY job.priority DESC, job.seq
-             LIMIT lane.share
-               FOR UPDATE SKIP LOCKED) AS job
-),
-same AS MATERIALIZED (
-    SELECT lane.queue, job.id, job.kind, job.lease_seconds
-      FROM lane
-     CROSS JOIN LATERAL (
-            SELECT job.id, job.kind, job.lease_seconds
-              FROM windrow.job_live AS job
-             WHERE job.state = 'ready' AND job.queue = lane.queue
-               AND job.priority = lane.priority AND job.seq > lane.seq
-               AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
-               AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
-               AND (job.group_id IS NULL OR job.group_id <> ALL (
-                       ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
-               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
-                       SELECT key FROM windrow.job_limit
-                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
-             ORDER BY job.priority DESC, job.seq
-             LIMIT lane.share - (SELECT count(*) FROM higher WHERE higher.queue = lane.queue)
-               FOR UPDATE SKIP LOCKED) AS job
-),
-lower AS MATERIALIZED (
-    SELECT lane.queue, job.id, job.kind, job.lease_seconds
-      FROM lane
-     CROSS JOIN LATERAL (
-            SELECT job.id, job.kind, job.lease_seconds
-              FROM windrow.job_live AS job
-             WHERE job.state = 'ready' AND job.queue = lane.queue
-               AND job.priority < lane.priority
-               AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
-               AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
-               AND (job.group_id IS NULL OR job.group_id <> ALL (
-                       ARRAY(SELECT id FROM windrow.job_group WHERE is_paused)))
-               AND (job.limit_keys IS NULL OR NOT job.limit_keys && ARRAY(
-                       SELECT key FROM windrow.job_limit
-                        WHERE parked_until > coalesce(:now::timestamptz, statement_timestamp())))
-             ORDER BY job.priority DESC, job.seq
-             LIMIT lane.share - (SELECT count(*) FROM higher WHERE higher.queue = lane.queue)
-                              - (SELECT count(*) FROM same WHERE same.queue = lane.queue)
-               FOR UPDATE SKIP LOCKED) AS job
-),
-picked AS MATERIALIZED (
-    SELECT id, coalesce(lease_seconds, (:kind_seconds::jsonb ->> kind)::bigint,
-                        :seconds::bigint) AS seconds
-      FROM (SELECT * FROM higher UNION ALL SELECT * FROM same UNION ALL SELECT * FROM lower)
-           AS picked
+            SELECT * FROM (
+                SELECT job.id, coalesce(job.lease_seconds,
+                                        (:kind_seconds::jsonb ->> job.kind)::bigint,
+                                        :seconds::bigint) AS seconds
+                  FROM windrow.job_live AS job
+                 WHERE job.state = 'ready' AND job.queue = lane.queue
+                   AND job.priority > lane.priority
+                   AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
+                   AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
+                   AND (job.group_id IS NULL OR job.group_id <> ALL (lane.paused_groups))
+                   AND (job.limit_keys IS NULL OR NOT job.limit_keys && lane.parked_keys)
+                 ORDER BY job.priority DESC, job.seq
+                 LIMIT lane.share
+                   FOR UPDATE SKIP LOCKED) AS higher
+             UNION ALL
+            SELECT * FROM (
+                SELECT job.id, coalesce(job.lease_seconds,
+                                        (:kind_seconds::jsonb ->> job.kind)::bigint,
+                                        :seconds::bigint) AS seconds
+                  FROM windrow.job_live AS job
+                 WHERE job.state = 'ready' AND job.queue = lane.queue
+                   AND job.priority = lane.priority AND job.seq > lane.seq
+                   AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
+                   AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
+                   AND (job.group_id IS NULL OR job.group_id <> ALL (lane.paused_groups))
+                   AND (job.limit_keys IS NULL OR NOT job.limit_keys && lane.parked_keys)
+                 ORDER BY job.priority DESC, job.seq
+                 LIMIT lane.share
+                   FOR UPDATE SKIP LOCKED) AS same
+             UNION ALL
+            SELECT * FROM (
+                SELECT job.id, coalesce(job.lease_seconds,
+                                        (:kind_seconds::jsonb ->> job.kind)::bigint,
+                                        :seconds::bigint) AS seconds
+                  FROM windrow.job_live AS job
+                 WHERE job.state = 'ready' AND job.queue = lane.queue
+                   AND job.priority < lane.priority
+                   AND (:kinds::text[] IS NULL OR job.kind = ANY (:kinds))
+                   AND (:tenants::text[] IS NULL OR job.tenant = ANY (:tenants))
+                   AND (job.group_id IS NULL OR job.group_id <> ALL (lane.paused_groups))
+                   AND (job.limit_keys IS NULL OR NOT job.limit_keys && lane.parked_keys)
+                 ORDER BY job.priority DESC, job.seq
+                 LIMIT lane.share
+                   FOR UPDATE SKIP LOCKED) AS lower
+             LIMIT lane.share) AS job
 ),
 length AS MATERIALIZED (
     SELECT seconds, array_agg(id) AS job_ids,
@@ -97,7 +87,7 @@ taken AS (
     UPDATE windrow.job_live AS job
        SET state = 'active',
            lease = CASE WHEN (SELECT count(*) FROM length) = 1
-                        THEN (SELECT token FROM length LIMIT 1)
+                        THEN :token
                         ELSE (SELECT token FROM length
                                WHERE length.seconds
                                      = coalesce(job.lease_seconds,
