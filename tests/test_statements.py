@@ -158,7 +158,7 @@ def test_every_statement_is_used_and_every_use_has_a_file(store: str) -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_every_statement_begins_by_saying_what_it_does(store: str) -> None:
-    for path in sorted((QUEUE / store / "sql").glob("*.sql")):
+    for path in sorted((QUEUE / store / "sql").rglob("*.sql")):
         assert path.read_text("utf-8").startswith("-- "), path.name
         assert re.fullmatch(r"[a-z]+(_[a-z]+)+\.sql", path.name), path.name
 
@@ -229,8 +229,16 @@ def test_every_typed_statement_is_rendered_whole(dialect: Dialect) -> None:
             assert not re.search(r"\$\d+(?!\d|::)", found.statement.numbered), name
 
 
+@pytest.mark.parametrize("store", STORES)
+def test_every_part_is_in_several_statements(store: str) -> None:
+    for part in (QUEUE / store / "sql/parts").glob("*.sql"):
+        files = (QUEUE / store / "sql").glob("*.sql")
+        users = [path for path in files if f"{{{part.stem}}}" in path.read_text("utf-8")]
+        assert len(users) > 1, part.name
+
+
 def test_ending_and_claiming_at_once_is_made_of_the_two_statements() -> None:
-    """Word for word, so that neither is changed without the other."""
+    """What they count and record is written out in each, and must agree word for word."""
     both, ends, claims = map(parts, ("complete_and_claim", "complete_jobs", "claim_jobs"))
     for name in ends.keys() & claims.keys():
         assert branches(both.pop(name)) == branches(claims.pop(name)) | branches(ends.pop(name))
@@ -246,8 +254,7 @@ def branches(part: str) -> set[str]:
 
 def parts(name: str) -> dict[str, str]:
     """The parts of a WITH by name, in one line each."""
-    text = (QUEUE / "postgres/sql" / f"{name}.sql").read_text("utf-8")
-    line = " ".join(re.sub(r"--[^\n]*", "", text).split())
+    line = " ".join(load_statements("windrow.queue.postgres")[name].text.split())
     found = {}
     while match := re.match(r"(?:WITH |, )(\w+) AS (MATERIALIZED )?\(", line):
         end = closing(line, match.end())

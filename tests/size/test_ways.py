@@ -12,6 +12,7 @@ import pytest
 
 from tests.size.figures import WAYS
 from tests.size.source import SOURCE
+from windrow.db.statements import load_statements
 
 # What a statement of a hot verb does to the tables of jobs.
 WRITES = {
@@ -57,9 +58,9 @@ def _ways(store: str) -> list[list[str]]:
 
 def _writing(store: str) -> set[str]:
     return {
-        path.stem
-        for path in (_folder(store) / "sql").glob("*.sql")
-        if any(pattern.search(path.read_text("utf-8")) for pattern in WRITES.values())
+        name
+        for name, statement in load_statements(f"windrow.queue.{store}").items()
+        if any(pattern.search(statement.text) for pattern in WRITES.values())
     }
 
 

@@ -2,6 +2,9 @@
 
 SQLite takes `:name` as it is. Postgres drivers want `$1`, so `Statement.numbered` is the same text
 with numbers in order of first use, and `Statement.bind` puts the values in that order.
+
+What several statements have in common is a file in `sql/parts/`, and `{its_name}` stands for its
+text in each of them.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, Literal, cast
 
 import msgspec
@@ -21,6 +25,7 @@ _GATE = re.compile(r"^-- gate (enqueue|tenant)$", re.MULTILINE)
 
 # Who may run a statement through a function where row-level security is on.
 Gate = Literal["enqueue", "tenant"]
+_PART = re.compile(r"\{([a-z_]+)\}")
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -50,12 +55,22 @@ def parse_statement(name: str, source: str) -> Statement:
 
 @cache
 def load_statements(package: str) -> Mapping[str, Statement]:
-    """Every statement of a store's `sql/` folder by its file's name."""
+    """Every statement of a store's `sql/` folder by its file's name, with its parts in their
+    places; other names in braces are filled in by who runs the statement."""
     folder = resources.files(package) / "sql"
+    parts = read_files(folder / "parts")
     return {
-        file.name.removesuffix(".sql"): parse_statement(
-            file.name.removesuffix(".sql"), file.read_text("utf-8")
-        )
+        name: parse_statement(name, _PART.sub(lambda match: parts.get(match[1], match[0]), source))
+        for name, source in read_files(folder).items()
+    }
+
+
+def read_files(folder: Traversable) -> dict[str, str]:
+    """The text of each SQL file in a folder, by its name; of a folder that is not there, none."""
+    if not folder.is_dir():
+        return {}
+    return {
+        file.name.removesuffix(".sql"): file.read_text("utf-8").rstrip()
         for file in folder.iterdir()
         if file.name.endswith(".sql")
     }
