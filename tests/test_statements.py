@@ -23,7 +23,14 @@ ONLY: dict[str, dict[str, str]] = {
             [
                 *("insert_payloads", "replace_payloads", "insert_lease", "start_jobs"),
                 *("remove_jobs", "remove_finished", "release_leases", "find_expired"),
-                *("drop_expired_leases", "delete_payloads", "delete_errors", "delete_progress"),
+                *(
+                    "add_counts",
+                    "add_events",
+                    "drop_expired_leases",
+                    "delete_payloads",
+                    "delete_errors",
+                    "delete_progress",
+                ),
                 *("add_results", "delete_results", "add_to_groups", "close_group", "cancel_group"),
                 "find_results",
                 *("unset_roots", "end_groups", "find_editable", "delete_group_notes"),
@@ -57,6 +64,7 @@ ONLY: dict[str, dict[str, str]] = {
             ("find_migration_table", "find_schema_version", "record_migration"),
             "written beside the lock that guards migrations there",
         ),
+        "insert_alike": "one statement there, which takes rows that differ, too",
         "drop_dead_workers": "part of a larger statement there",
         "take_write_lock": "rows are locked there: SQLite locks the whole file",
         "add_sequence": "made with the table there: SQLite makes it with the first insert",
@@ -67,6 +75,7 @@ ONLY: dict[str, dict[str, str]] = {
             "round trips cost there: the commonest end of a run is one statement",
         ),
         "insert_job": "starting a large statement costs there: most jobs come one by one",
+        "insert_many": "an INSERT inside a query there: SQLite has a statement for each table",
         **dict.fromkeys(
             [
                 *("lock_jobs", "lock_finished", "lock_groups", "lock_blobs", "lock_parcel"),
@@ -101,7 +110,6 @@ ONLY: dict[str, dict[str, str]] = {
         "list_event_leaves": "events lie in leaves by their time there: SQLite has one table",
         "find_unused_blobs": "written before it is known whether the run may end there",
         "count_own_jobs": "tenants do not see the tally there: SQLite knows no tenants",
-        "reserve_seqs": "COPY tells nothing back, so places are taken first",
         **dict.fromkeys(
             [
                 *("add_sleeper", "remove_sleeper", "add_waiters", "add_reader", "pass_commits"),

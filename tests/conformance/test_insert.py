@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from tests.builders import add, add_and_claim, complete, exists, get, insert, make_group, row
 from windrow.clock import Clock, FakeClock
@@ -292,3 +294,50 @@ async def test_database_clock_is_used_when_the_store_is_given_none(open_another)
     assert due.run_at is not None
     assert late.run_at is not None
     assert timedelta(seconds=3590) < late.run_at - due.run_at < timedelta(seconds=3610)
+
+
+# The fields in which jobs of one call may differ, with two values each and what is read back.
+FIELDS: dict[str, list[Any]] = {
+    "queue": ["q", "other"],
+    "kind": ["work", "mail"],
+    "headers": [None, {"trace": "\"a\\b'"}],
+    "tags": [(), ("a", '"{,}\\', "NULL", "")],
+    "priority": [5, 9],
+    "run_at": [None, datetime(2031, 2, 3, tzinfo=UTC)],
+    "delay": [0.0, 90.5],
+    "tenant": [None, "acme"],
+    "max_attempts": [5, 2],
+    "max_crashes": [5, 1],
+    "lease_seconds": [None, 45],
+    "retention_seconds": [None, FOREVER],
+    "limits": [(), ("site:{a,b}", '"quoted"')],
+    "max_hold_seconds": [None, 70],
+    "is_cleaned": [False, True],
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+async def test_jobs_of_one_call_that_differ_in_a_field_keep_their_own(
+    store: Store, field: str
+) -> None:
+    rows = [row(payload={"n": n}, **{field: FIELDS[field][n % 2]}) for n in range(4)]
+    alone = [row(payload={"n": n}, **{field: FIELDS[field][n % 2]}) for n in range(4)]
+    inserted = await store.insert_jobs(rows)
+    one_by_one = [(await store.insert_jobs([one]))[0] for one in alone]
+    jobs = await store.get_jobs([one.id for one in [*rows, *alone]])
+
+    assert [one.id for one in inserted] == [one.id for one in rows]
+    assert [one.seq for one in inserted] == sorted(one.seq for one in inserted)
+    for together, apart in zip(inserted, one_by_one, strict=True):
+        expected = asdict(jobs[apart.id]) | {"id": together.id, "seq": together.seq}
+        assert asdict(jobs[together.id]) == expected
+        assert (together.state, together.run_at) == (apart.state, apart.run_at)
+    counts = {
+        info.name: {state: n for state, n in info.counts.items() if n}
+        for info in await store.list_queues()
+    }
+    found = Counter((job.queue, job.state) for job in jobs.values())
+    assert counts == {
+        queue: {state: n for (of, state), n in found.items() if of == queue}
+        for queue in {queue for queue, _ in found}
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import asyncpg
@@ -261,12 +262,34 @@ async def test_row_may_name_neither_tenant_nor_group_of_another(
             given = {
                 "rows": row,
                 "followers": "[]",
-                "are_bounds_kept": "true",
                 "are_drafted": "false",
                 "now": None,
             }
             with pytest.raises(DENIED):
                 await acme.fetch(gate("insert_jobs"), *sql("insert_jobs").bind(given))
+
+
+async def test_many_rows_may_name_no_tenant_but_ones_own(
+    tenancy: Tenancy, theirs: list[str], globex: Queue
+) -> None:
+    """N9: neither for all of them nor for one, and their counts and events are of these rows."""
+    before = await _everything(tenancy), await _written_about(tenancy)
+    shared = dict.fromkeys(sql("insert_many").parameters) | json.loads(new_row(tenant="acme"))[0]
+    many = shared | {"ids": [new_id(), new_id()], "payloads": ["1", "2"], "delay": 0.0}
+    async with tenancy.connected("acme") as acme:
+        for wrong in (
+            {"tenant": "globex"},
+            {"tenant": None},
+            {"tenant": None, "tenants": ["acme", "globex"]},
+            {"payloads": ["1", "2", "3"]},
+            {"ids": [new_id()]},
+            {"ids": [], "payloads": []},
+            {"ids": [theirs[0], theirs[1]]},
+        ):
+            given = sql("insert_many").bind(many | wrong)
+            with contextlib.suppress(DENIED, asyncpg.IntegrityConstraintViolationError):
+                assert (await acme.fetch(gate("insert_many"), *given))[0]["seqs"] == []
+    assert (await _everything(tenancy), await _written_about(tenancy)) == before
 
 
 async def test_id_of_another_tenants_job_can_be_neither_taken_nor_read(
@@ -278,7 +301,6 @@ async def test_id_of_another_tenants_job_can_be_neither_taken_nor_read(
             given = {
                 "rows": new_row(tenant="acme", id=job_id),
                 "followers": "[]",
-                "are_bounds_kept": "true",
                 "are_drafted": "false",
                 "now": None,
             }
@@ -446,6 +468,13 @@ async def _everything(tenancy: Tenancy) -> list[str]:
             "SELECT row::text FROM windrow.job_group AS row ORDER BY 1"
         )
         return [row[0] for row in rows]
+
+
+async def _written_about(tenancy: Tenancy) -> tuple[int, int]:
+    """How many events and counts there are."""
+    async with tenancy.connected() as owner:
+        events = await owner.fetchval("SELECT count(*) FROM windrow.event")
+        return events, await owner.fetchval("SELECT count(*) FROM windrow.tally")
 
 
 async def test_no_role_but_workers_hears_of_work_or_can_wake_anybody(

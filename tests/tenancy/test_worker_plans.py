@@ -17,7 +17,6 @@ JOBS = 3000
 INSERT = {
     "rows": "[]",
     "followers": "[]",
-    "are_bounds_kept": "false",
     "are_drafted": "false",
     "now": None,
 }

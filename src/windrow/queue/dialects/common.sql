@@ -232,7 +232,7 @@ BEGIN
     SELECT one INTO inserted
       FROM windrow_dialect.insert_jobs(
                rows => json_build_array(filled)::text, followers => '[]',
-               are_bounds_kept => 'true', are_drafted => 'true',
+               are_drafted => 'true',
                now => windrow_dialect.if_recent(created)::text) AS one;
     IF inserted IS NULL THEN
         RAISE unique_violation

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
-from windrow.db.statements import Statement
 from windrow.queue.heads import BEFORE_ALL, LEAST_WIDTH, MOST_FILTERS, Heads, Place, Wanted
 from windrow.queue.job import Job
 from windrow.queue.postgres.rows import Row, as_json, columns, sql, to_claimed
@@ -31,9 +30,9 @@ from windrow.queue.transactions import Executor
 
 RESCAN_SECONDS: Final = 1.0
 MOST_BOUND: Final = 100_000
-# The place of a queue without a floor, behind which nothing is hidden: of the least priority there can
-# be, before every seq. All jobs are of a higher priority, which is what a claim looks for first, or
-# behind it. So a claim from the start is one look into the index.
+# The place of a queue without a floor, which hides nothing: the least priority there can be, before
+# every seq. All jobs are of a higher priority, which a claim looks for first, or behind it. So a
+# claim from the start is one look into the index.
 START: Final = (-(2**31), -1)
 # Of very many queues a claim looks at so many times more if the best have too few jobs, or none.
 WIDEN: Final = 1

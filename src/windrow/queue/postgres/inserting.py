@@ -1,16 +1,17 @@
 """New jobs: written once, for our own connections and for any that a caller brings.
 
-Most rows collide with nothing and are inserted by one statement. The others are resolved by
-their modes in rounds: in each, the first row of every unique key that is not settled yet. A holder
-that vanishes between two statements means that the row is inserted again.
+`PostgresStore.insert_jobs` chooses the way. One row, or many that collide with nothing, are one
+statement that commits by itself. The others are resolved by their modes in rounds, inside a
+transaction: in each, the first row of every unique key that is not settled yet. A holder that
+vanishes between two statements means that the row is inserted again.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -18,20 +19,31 @@ import msgspec
 from windrow.errors import InvalidJob, StoreConflict
 from windrow.queue.job import UNCLAIMED, JobState
 from windrow.queue.policy import following_itself, other_group
-from windrow.queue.postgres.rows import Row, as_json, as_text, columns, sql, to_inserted
-from windrow.queue.records import Inserted, JobRow
+from windrow.queue.postgres.rows import Row, as_json, as_text, sql, to_inserted
+from windrow.queue.records import Inserted, JobRow, are_alike
 from windrow.queue.transactions import Executor
 
-COPY_FROM: Final = 50  # rows; below it one INSERT is as fast
-MOST_AT_ONCE: Final = 2 * 1024 * 1024  # bytes of payloads that one statement takes; COPY streams
+MOST_AT_ONCE: Final = 2 * 1024 * 1024  # bytes of payloads that one statement takes
 _SPARE_ROUNDS: Final = 20  # for keys that others take and free meanwhile
 
-_LIVE_COLUMNS: Final = (
-    *("id", "seq", "queue", "kind", "state", "priority", "run_at", "created_at", "max_attempts"),
-    *("max_crashes", "lease_seconds", "retention_seconds", "tenant", "is_cleaned"),
-    *("limit_keys", "max_hold_seconds"),
-)
-_PAYLOAD_COLUMNS: Final = ("id", "payload", "headers", "tags")
+# The fields that rows may share, and the parameter that has one for each row if they differ.
+_EACH: Final = {
+    "queue": "queues",
+    "kind": "kinds",
+    "headers": "headers_each",
+    "tags": "tags_each",
+    "priority": "priorities",
+    "run_at": "run_ats",
+    "delay": "delays",
+    "tenant": "tenants",
+    "max_attempts": "max_attempts_each",
+    "max_crashes": "max_crashes_each",
+    "lease_seconds": "leases",
+    "retention_seconds": "retentions",
+    "limits": "limits_each",
+    "max_hold_seconds": "max_holds",
+    "is_cleaned": "are_cleaned",
+}
 
 
 @dataclass(slots=True)
@@ -66,36 +78,26 @@ async def insert_rows(
     return inserter.insertion
 
 
-async def insert_plain(
-    executor: Executor, rows: Sequence[JobRow], now: datetime | None
-) -> list[Inserted] | None:
-    """Insert rows by one statement; None if something was in the way of some, or if a queue among
-    them is bounded, whose depth takes more statements to keep."""
-    if len(rows) == 1 and not (rows[0].unique or rows[0].group or rows[0].may_exist):
-        return await _insert_one(executor, rows[0], now)
-    inserter = _Inserter(executor, rows, now, are_bounds_kept=False)
-    await inserter.settle_repeated()
-    await inserter.insert(inserter.unsettled)
-    return None if inserter.unsettled else inserter.insertion.all_outcomes()
-
-
-async def _insert_one(
-    executor: Executor, row: JobRow, now: datetime | None
-) -> list[Inserted] | None:
+async def insert_row(executor: Executor, row: JobRow, now: datetime | None) -> Inserted | None:
+    """Insert a row outside groups by one statement; None if something is in its way, and nothing is
+    written: its unique key is taken, or its queue is bounded."""
+    if row.may_exist:
+        known = await executor.fetch(sql("find_known"), {"ids": as_json([row.id])})
+        if known:
+            return to_inserted(known[0], "existing")
     found = await executor.fetch(sql("insert_job"), _to_values(row, now))
-    return [
-        Inserted(
-            row.id, "inserted", one["seq"], JobState(one["state"]), one["run_at"], one["created_at"]
-        )
-        for one in found
-    ] or None
+    if not found:
+        return None
+    [new] = found
+    state = JobState(new["state"])
+    return Inserted(row.id, "inserted", new["seq"], state, new["run_at"], new["created_at"])
 
 
 def _to_values(row: JobRow, now: datetime | None) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(row),
         "payload": bytes(row.payload).decode(),
-        "headers": None if row.headers is None else bytes(row.headers).decode(),
+        "headers": _json_text(row.headers),
         "tags": row.tags or None,  # an empty array would have to be written, sent and read
         "limits": row.limits or None,
         "now": now,
@@ -128,7 +130,6 @@ class _Inserter:
         *,
         is_lenient: bool = False,
         is_callers: bool = False,
-        are_bounds_kept: bool = True,
     ) -> None:
         self.insertion = Insertion([None] * len(rows))
         self._executor = executor
@@ -136,12 +137,11 @@ class _Inserter:
         self._now = as_text(now)
         self._is_lenient = is_lenient
         self._is_callers = is_callers
-        self._are_bounds_kept = are_bounds_kept
         self._is_late = False
         self._is_patient = True
 
     @property
-    def unsettled(self) -> list[int]:
+    def _unsettled(self) -> list[int]:
         """Places of the rows without an outcome, in order."""
         outcomes = self.insertion.outcomes
         return [place for place, outcome in enumerate(outcomes) if outcome is None]
@@ -149,20 +149,20 @@ class _Inserter:
     async def insert_all(self, *, is_late: bool, is_patient: bool) -> None:
         self._is_late = is_late
         self._is_patient = is_patient
-        await self.settle_repeated()
-        plain = [place for place in self.unsettled if not self._rows[place].unique]
+        await self._settle_repeated()
+        plain = [place for place in self._unsettled if not self._rows[place].unique]
         await self._settle_keys(plain)
         keys = Counter(_key(row) for row in self._rows)
         self._is_late = True
         for _ in range(max(keys.values(), default=0) + _SPARE_ROUNDS):
-            if not self.unsettled:
+            if not self._unsettled:
                 return
             await self._settle_known()
             await self._settle_keys()
-        if self.unsettled:
+        if self._unsettled:
             raise StoreConflict("unique keys are taken and freed faster than they can be looked at")
 
-    async def insert(self, places: Iterable[int], followers: Iterable[int] = ()) -> None:
+    async def _insert(self, places: Iterable[int], followers: Iterable[int] = ()) -> None:
         """Insert rows by one statement, some of them as followers of their keys."""
         following = set(followers)
         chosen = sorted({*places, *following})
@@ -172,7 +172,6 @@ class _Inserter:
             "insert_jobs",
             chosen,
             following,
-            are_bounds_kept="true" if self._are_bounds_kept else "false",
             are_drafted="true" if self._is_callers else "false",
         )
         by_id = {str(row["id"]): row for row in found}
@@ -193,13 +192,13 @@ class _Inserter:
 
     async def _settle_known(self) -> None:
         """Rows whose id is already there were inserted before: by an earlier try, or twice."""
-        places = [p for p in self.unsettled if self._rows[p].may_exist or not self._rows[p].unique]
+        places = [p for p in self._unsettled if self._rows[p].may_exist or not self._rows[p].unique]
         if not places:
             return
         known = await self._find_known(places)
-        await self.insert([p for p in places if p not in known and not self._rows[p].unique])
+        await self._insert([p for p in places if p not in known and not self._rows[p].unique])
 
-    async def settle_repeated(self) -> None:
+    async def _settle_repeated(self) -> None:
         """Rows that may have been inserted before, and even have ended since, are looked for first:
         an insert collides with live jobs only, and has no need to look into every leaf of the
         finished ones for rows that are new."""
@@ -227,7 +226,7 @@ class _Inserter:
         replaced, before the first key is taken, as everywhere; and all keys are taken by one
         statement, in their order. Where another would be needed, all is done again."""
         by_key: defaultdict[tuple[str | None, str], list[int]] = defaultdict(list)
-        for place in self.unsettled:
+        for place in self._unsettled:
             if self._rows[place].unique is not None:
                 by_key[_key(self._rows[place])].append(place)
         holders = await self._find_holders([places[0] for places in by_key.values()])
@@ -249,7 +248,7 @@ class _Inserter:
         if (followers or steps["insert first"]) and self._has_keys and not self._is_patient:
             raise StoreConflict("a key was taken and freed while others were taken")
         await self._replace(steps["replace first"], steps["replace follower"])
-        await self.insert([*plain, *steps["insert first"]], followers)
+        await self._insert([*plain, *steps["insert first"]], followers)
 
     async def _lock_following(self) -> None:
         """The lock comes before those on jobs. Who comes late gets it at once or not at all."""
@@ -347,101 +346,79 @@ class _Inserter:
         return as_json([self._rows[place] for place in places])
 
 
-def are_few(rows: Sequence[JobRow]) -> bool:
-    """Whether rows are not too much for one statement."""
-    return sum(len(bytes(row.payload)) for row in rows) <= MOST_AT_ONCE
+def in_parts(rows: Sequence[JobRow]) -> list[Sequence[JobRow]]:
+    """Rows in their order, in parts that are each not too much for one statement."""
+    sizes = [len(bytes(row.payload)) for row in rows]
+    if sum(sizes) <= MOST_AT_ONCE:
+        return [rows]
+    starts, size = [0], 0
+    for place, length in enumerate(sizes):
+        size += length
+        if size > MOST_AT_ONCE and place > starts[-1]:
+            starts.append(place)
+            size = length
+    return [rows[start:end] for start, end in zip(starts, [*starts[1:], len(rows)], strict=True)]
 
 
-async def insert_alike(
+async def insert_many(
     executor: Executor, rows: Sequence[JobRow], now: datetime | None
 ) -> list[Inserted] | None:
-    """Insert plain rows that are alike by one statement; None if their queue is bounded."""
-    values = {
-        **_to_values(rows[0], now),
-        "ids": [row.id for row in rows],
-        "payloads": [bytes(row.payload).decode() for row in rows],
-    }
-    found = await executor.fetch(sql("insert_alike"), values)
+    """Insert plain rows by one statement; None if a queue among theirs is bounded."""
+    found = await executor.fetch(sql("insert_many"), _to_columns(rows, now))
     if not found:
         return None
-    [one] = found
-    state, run_at, created_at = JobState(one["state"]), one["run_at"], one["created_at"]
+    [new] = found
+    created_at, due_ats = new["created_at"], new["due_ats"]
+    if len(due_ats) < len(rows):
+        due_ats *= len(rows)
+    ready, held, scheduled = JobState.READY, JobState.HELD, JobState.SCHEDULED
     return [
-        Inserted(row.id, "inserted", seq, state, run_at, created_at)
-        for row, seq in zip(rows, one["seqs"], strict=True)
+        Inserted(
+            row.id,
+            "inserted",
+            seq,
+            scheduled if due_at > created_at else held if row.limits else ready,
+            due_at,
+            created_at,
+        )
+        for row, seq, due_at in zip(rows, new["seqs"], due_ats, strict=True)
     ]
 
 
-async def copy_rows(
-    connection: Any, rows: Sequence[JobRow], now: datetime | None
-) -> list[Inserted] | None:
-    """Insert plain rows by COPY, inside a transaction on a connection of our own; None if a queue
-    among them is bounded."""
-    reserve = sql("reserve_seqs")
-    reserved = await connection.fetchrow(
-        reserve.numbered, *reserve.bind({"count": len(rows), "now": now})
-    )
-    if any(row.queue in reserved["bounded"] for row in rows):
-        return None
-    at: datetime = reserved["now"]
-    outcomes, live, payloads = [], [], []
-    for row, seq in zip(rows, sorted(reserved["seqs"]), strict=True):
-        run_at = row.run_at or (at + timedelta(seconds=row.delay) if row.delay > 0 else at)
-        state = _due_state(row, run_at, at)
-        outcomes.append(Inserted(row.id, "inserted", seq, state, run_at, at))
-        live.append(
-            (
-                *(row.id, seq, row.queue, row.kind, state, row.priority, run_at, at),
-                *(row.max_attempts, row.max_crashes, row.lease_seconds, row.retention_seconds),
-                *(row.tenant, row.is_cleaned, list(row.limits) or None, row.max_hold_seconds),
-            )
-        )
-        headers = None if row.headers is None else bytes(row.headers).decode()
-        tags = list(row.tags) or None
-        payloads.append((row.id, bytes(row.payload).decode(), headers, tags))
-    await connection.copy_records_to_table(
-        "job_live", schema_name="windrow", columns=_LIVE_COLUMNS, records=live
-    )
-    await connection.copy_records_to_table(
-        "job_payload", schema_name="windrow", columns=_PAYLOAD_COLUMNS, records=payloads
-    )
-    await _add_counts(connection, Counter((row[2], row[4]) for row in live))
-    await _add_events(connection, rows, outcomes, now)
-    return outcomes
-
-
-def _due_state(row: JobRow, run_at: datetime, now: datetime) -> JobState:
-    if run_at > now:
-        return JobState.SCHEDULED
-    return JobState.HELD if row.limits else JobState.READY
-
-
-async def _add_counts(connection: Any, counts: Counter[tuple[str, str]]) -> None:
-    queues, states, numbers = columns([(*key, n) for key, n in counts.items()], 3)
-    add = sql("add_counts")
-    values = {"queues": queues, "states": states, "counts": numbers}
-    await connection.fetch(add.numbered, *add.bind(values))
-
-
-async def _add_events(
-    connection: Any, rows: Sequence[JobRow], outcomes: Sequence[Inserted], now: datetime | None
-) -> None:
-    alike: defaultdict[tuple[str, str, str, str | None], list[str]] = defaultdict(list)
-    for row, one in zip(rows, outcomes, strict=True):
-        alike[one.state, row.queue, row.kind, row.tenant].append(row.id)
-    events = [(*key, f"{{{','.join(ids)}}}") for key, ids in alike.items()]
-    states, queues, kinds, tenants, job_ids = columns(events, 5)
-    add = sql("add_events")
+def _to_columns(rows: Sequence[JobRow], now: datetime | None) -> dict[str, Any]:
+    """What all rows share once, the rest as arrays."""
     values = {
-        "type": "job.created",
-        "states": states,
-        "queues": queues,
-        "kinds": kinds,
-        "tenants": tenants,
-        "job_ids": job_ids,
-        "now": now,
+        **_to_values(rows[0], now),
+        **dict.fromkeys(_EACH.values()),
+        "ids": [row.id for row in rows],
+        "payloads": [bytes(row.payload).decode() for row in rows],
     }
-    await connection.fetch(add.numbered, *add.bind(values))
+    if are_alike(rows):
+        return values
+    for name, each in _EACH.items():
+        column = [getattr(row, name) for row in rows]
+        if column.count(column[0]) < len(column):
+            values[name] = None
+            values[each] = [_TEXTS[name](value) for value in column] if name in _TEXTS else column
+    return values
+
+
+def _json_text(value: msgspec.Raw | None) -> str | None:
+    return None if value is None else bytes(value).decode()
+
+
+def _array_text(texts: Sequence[str]) -> str | None:
+    """An array as one text: Postgres has no arrays of arrays of different lengths."""
+    quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}" if quoted else None
+
+
+# Fields that are texts where there is one for each row.
+_TEXTS: Final[Mapping[str, Callable[[Any], str | None]]] = {
+    "headers": _json_text,
+    "tags": _array_text,
+    "limits": _array_text,
+}
 
 
 def _all_roots(

@@ -35,12 +35,10 @@ from windrow.queue.postgres.finishing import Finishing
 from windrow.queue.postgres.grouping import Grouping
 from windrow.queue.postgres.importing import Importing
 from windrow.queue.postgres.inserting import (
-    COPY_FROM,
     Insertion,
-    are_few,
-    copy_rows,
-    insert_alike,
-    insert_plain,
+    in_parts,
+    insert_many,
+    insert_row,
     insert_rows,
 )
 from windrow.queue.postgres.keying import (
@@ -65,7 +63,7 @@ from windrow.queue.postgres.scheduling import Scheduling
 from windrow.queue.postgres.securing import find_access
 from windrow.queue.postgres.streaming import Streaming
 from windrow.queue.postgres.work import Delta, Work, settle_groups
-from windrow.queue.records import Claim, GroupLook, Inserted, JobRow, are_alike, are_plain
+from windrow.queue.records import Claim, GroupLook, Inserted, JobRow, are_plain
 from windrow.queue.store import Capabilities
 from windrow.queue.transactions import Executor, executor_for
 
@@ -155,22 +153,27 @@ class PostgresStore(
         return GroupLook(root, group, [jobs[job_id] for job_id in ids if job_id in jobs])
 
     async def insert_jobs(self, rows: Sequence[JobRow], *, tx: Any = None) -> list[Inserted]:
+        """Insert rows, in one of three ways. The first two are one statement, which writes nothing
+        if something is in its way: a unique key that is taken, or a bounded queue.
+
+        | rows                                               | way           | statement   |
+        |----------------------------------------------------|---------------|-------------|
+        | one, outside groups                                | `insert_row`  | insert_job  |
+        | many, without unique keys, groups and given ids    | `insert_many` | insert_many |
+        | any others; those refused; all in the caller's tx  | `insert_rows` | insert_jobs |
+        """
         if not rows:
             return []
         if tx is not None:
             return await self._insert_in(tx, rows)
-        return await self._insert(rows)
-
-    async def claim_jobs(self, claim: Claim) -> list[Job]:
-        return await self._claimer.claim(self._database, claim, self.clock.now())
-
-    async def _insert(self, rows: Sequence[JobRow]) -> list[Inserted]:
-        if len(rows) > 1 and are_plain(rows) and (many := await self._insert_many(rows)):
-            inserted = many
-        elif is_simple(rows) and (found := await self._insert_plain(rows)):
-            inserted = found
-        else:
-            inserted = await self._insert_in_rounds(rows)
+        inserted = None
+        if len(rows) == 1 and rows[0].group is None:
+            only = await insert_row(self._database, rows[0], self.clock.now())
+            inserted = None if only is None else [only]
+        elif are_plain(rows):
+            inserted = await self._insert_many(rows)
+        if inserted is None:
+            inserted = await self._insert_any(rows)
         if self._claimer.floors:
             for row, one in zip(rows, inserted, strict=True):
                 self._claimer.floors.drop_behind(row.queue, row.priority, one.seq)
@@ -178,19 +181,30 @@ class PostgresStore(
             self._notifier.tell(with_work(rows, inserted), ())
         return inserted
 
-    async def _insert_plain(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
-        return await insert_plain(self._database, rows, self.clock.now())
+    async def claim_jobs(self, claim: Claim) -> list[Job]:
+        return await self._claimer.claim(self._database, claim, self.clock.now())
 
     async def _insert_many(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
         now = self.clock.now()
-        if are_alike(rows) and are_few(rows):
-            return await insert_alike(self._database, rows, now)
-        if len(rows) < COPY_FROM:
-            return None
-        async with self._database.connection() as connection, connection.transaction():
-            return await copy_rows(connection, rows, now)
+        parts = in_parts(rows)
+        if len(parts) == 1:
+            return await insert_many(self._database, rows, now)
 
-    async def _insert_in_rounds(self, rows: Sequence[JobRow]) -> list[Inserted]:
+        async def do(executor: Executor) -> list[Inserted]:
+            inserted: list[Inserted] = []
+            for part in parts:
+                outcomes = await insert_many(executor, part, now)
+                if outcomes is None:
+                    raise _Bounded
+                inserted += outcomes
+            return inserted
+
+        try:
+            return await self._database.in_transaction(do)
+        except _Bounded:
+            return None
+
+    async def _insert_any(self, rows: Sequence[JobRow]) -> list[Inserted]:
         async def do(work: Work) -> list[Inserted]:
             bounds = await find_bounds(work.executor, rows, is_locking=True)
             insertion = await self._insert_on(
@@ -269,6 +283,10 @@ class PostgresStore(
         return insertion
 
 
+class _Bounded(Exception):
+    """A queue is bounded, whose depth takes more statements to keep: nothing is to be written."""
+
+
 def _as_tenant(*args: Any, **options: Any) -> PostgresStore:
     from windrow.queue.postgres.tenancy import TenantStore  # which is a PostgresStore itself
 
@@ -307,14 +325,6 @@ async def _require_open(executor: Executor, groups: list[str]) -> Sequence[Row]:
         if found[group_id]["state"] != "active" or found[group_id]["is_cancelled"]:
             raise GroupEnded(group_id)
     return locked
-
-
-def is_simple(rows: Sequence[JobRow]) -> bool:
-    """Whether a single statement may do: nothing to count, and either nothing that collides or just
-    one row, of which nothing is written if it does."""
-    if any(row.group is not None for row in rows):
-        return False
-    return len(rows) == 1 or not any(row.unique is not None or row.may_exist for row in rows)
 
 
 @asynccontextmanager

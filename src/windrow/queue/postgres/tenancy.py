@@ -25,7 +25,7 @@ from windrow.queue.postgres.gating import GatedExecutor, gated
 from windrow.queue.postgres.listening import Listener
 from windrow.queue.postgres.securing import Access
 from windrow.queue.postgres.store import PostgresStore
-from windrow.queue.records import Claim, Inserted, JobRow, LimitInfo, QueueInfo
+from windrow.queue.records import Claim, Inserted, LimitInfo, QueueInfo
 from windrow.queue.transactions import AsyncpgExecutor, Executor, executor_for
 
 T = TypeVar("T")
@@ -155,9 +155,6 @@ class TenantStore(PostgresStore):
             QueueInfo(name, are_paused[name], dict(counts[name]), oldest[name])
             for name in sorted(counts)
         ]
-
-    async def _insert_many(self, rows: Sequence[JobRow]) -> list[Inserted] | None:
-        return None  # COPY needs a right to the table, and the gate has the other statements
 
     @asynccontextmanager
     async def _executor_of(self, tx: Any) -> AsyncIterator[Executor]:

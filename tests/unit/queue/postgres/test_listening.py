@@ -12,7 +12,7 @@ from tests.builders import add, add_and_claim, add_many, claim, complete, row
 from tests.conftest import CopyDatabase
 from windrow.clock import Clock
 from windrow.queue.postgres import listening
-from windrow.queue.postgres.inserting import insert_plain
+from windrow.queue.postgres.inserting import insert_row
 from windrow.queue.postgres.listening import listening_address
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.transactions import AsyncpgExecutor
@@ -227,18 +227,20 @@ async def test_a_sleeper_that_comes_while_a_job_is_inserted_looks_once_more(
     """N8: the statement looks for sleepers itself, and is not seen before its commit."""
     inserting = await asyncpg.connect(url)
     async with inserting.transaction():
-        assert await insert_plain(AsyncpgExecutor(inserting), [row()], None)
+        assert await insert_row(AsyncpgExecutor(inserting), row(), None)
         async with store.listen_for_work(None) as bell:
             assert await bell.wait(LONG)
     assert await overheard.so_far() == []
     await inserting.close()
 
 
-@pytest.mark.parametrize("jobs", [1, 2], ids=["one", "alike"])
+@pytest.mark.parametrize(
+    "kinds", [["work"], ["work", "work"], ["work", "mail"]], ids=["one", "alike", "mixed"]
+)
 async def test_a_job_that_is_not_due_is_not_told(
-    store: PostgresStore, overheard: Overheard, jobs: int
+    store: PostgresStore, overheard: Overheard, kinds: list[str]
 ) -> None:
     async with store.listen_for_work(None):
-        await store.insert_jobs([row(delay=600.0) for _ in range(jobs)])
-        await store.insert_jobs([row(queue="due") for _ in range(jobs)])
+        await store.insert_jobs([row(kind, delay=600.0) for kind in kinds])
+        await store.insert_jobs([row(kind, queue="due") for kind in kinds])
     assert await overheard.so_far() == [("windrow_work", "due")]

@@ -48,8 +48,7 @@ BEGIN
                    'queue_scrape', NEW.id, NEW.data, NEW.created_at, NEW.priority,
                    NEW.listen_channel_id, NEW.owner_id, NEW.group_id)::jsonb
                    || '{"is_cleaned": false}')::text,
-               followers => json_build_array(NEW.id)::text, are_bounds_kept => 'true',
-               are_drafted => 'true') AS one;
+               followers => json_build_array(NEW.id)::text, are_drafted => 'true') AS one;
     IF inserted IS NULL THEN
         RAISE unique_violation USING MESSAGE = format('a job has the id %s already', NEW.id);
     END IF;

@@ -1,14 +1,15 @@
--- Insert one new job that has no unique key and no group, as insert_jobs does. Nothing is
--- inserted if its queue is bounded. The parameters are the fields of a JobRow, :tags and :limits null
--- if there are none; :now or null.
+-- Insert one new job outside groups, as insert_jobs does. Nothing is inserted if its id or its unique
+-- key is taken, or its queue is bounded. The parameters are the fields of a JobRow, :tags and :limits
+-- null if there are none; :now or null.
 -- Returns seq, state, run_at, created_at.
 -- Only Postgres has it: most jobs come one by one, and what insert_jobs needs for many (records out of
--- JSON, a sort, a join, aggregates) takes longer than the insert itself, 270 µs instead of 180.
+-- JSON, a sort, a join, aggregates) takes longer than the insert itself.
 -- gate enqueue
 WITH inserted AS (
     INSERT INTO windrow.job_live (
         id, seq, queue, kind, state, priority, run_at, created_at, max_attempts, max_crashes,
-        lease_seconds, retention_seconds, tenant, is_cleaned, limit_keys, max_hold_seconds)
+        lease_seconds, retention_seconds, tenant, unique_key, is_cleaned, limit_keys,
+        max_hold_seconds)
     SELECT :id::uuid, nextval('windrow.job_seq'), :queue::text, :kind::text,
            CASE WHEN coalesce(:run_at::timestamptz, now + :delay::double precision
                                                         * interval '1 second') > now
@@ -18,7 +19,7 @@ WITH inserted AS (
            :priority::integer,
            coalesce(:run_at::timestamptz, now + :delay::double precision * interval '1 second'),
            now, :max_attempts::integer, :max_crashes::integer, :lease_seconds::bigint,
-           :retention_seconds::bigint, :tenant::text, :is_cleaned::boolean,
+           :retention_seconds::bigint, :tenant::text, :unique::text, :is_cleaned::boolean,
            nullif(:limits::text[], '{}'), :max_hold_seconds::bigint
       FROM (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now) AS clock
      WHERE NOT EXISTS (

@@ -1,9 +1,8 @@
 -- Insert new jobs that collide with no live one; the others are left out. No finished job is looked at.
 -- :rows JSON array of JobRow; :followers JSON array of the ids of those that are to be held followers
--- of their unique keys; :are_bounds_kept 'true' if the depth of bounded queues is looked after by the
--- caller; else nothing is inserted when one is among them; :now or null. Jobs with limits are held,
--- without a look at these: a limit is never locked by an insert. :are_drafted 'true' if the
--- transaction is a caller's, whose events are numbered when it commits.
+-- of their unique keys; :now or null. The depth of bounded queues is looked after by who runs it. Jobs
+-- with limits are held, without a look at these: a limit is never locked by an insert. :are_drafted
+-- 'true' if the transaction is a caller's, whose events are numbered when it commits.
 -- Returns id, seq, queue, group_id, state, run_at, created_at of those inserted.
 -- Every parameter is text, so that each driver a caller may bring binds it alike. `seq` is taken in
 -- the order given; rows are inserted in the order of their keys, so that two batches with the same
@@ -38,10 +37,6 @@ inserted AS (
            retention_seconds, tenant, "group", "unique", is_cleaned,
            is_follower, nullif(limits, '{}'), max_hold_seconds
       FROM given
-     WHERE :are_bounds_kept::text::boolean OR NOT EXISTS (
-               SELECT FROM windrow.queue AS bounded
-                WHERE bounded.max_depth IS NOT NULL
-                  AND bounded.name IN (SELECT queue FROM given))
      ORDER BY "unique", tenant, is_follower, seq
         ON CONFLICT DO NOTHING
     RETURNING id, seq, queue, kind, tenant, group_id, state, run_at, created_at
