@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from typing import Any
 
 import asyncpg
 import pytest
@@ -277,6 +278,7 @@ async def test_many_rows_may_name_no_tenant_but_ones_own(
     shared = dict.fromkeys(sql("insert_many").parameters) | json.loads(new_row(tenant="acme"))[0]
     many = shared | {"ids": [new_id(), new_id()], "payloads": ["1", "2"], "delay": 0.0}
     async with tenancy.connected("acme") as acme:
+        wrong: dict[str, Any]
         for wrong in (
             {"tenant": "globex"},
             {"tenant": None},

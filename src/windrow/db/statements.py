@@ -81,6 +81,6 @@ def load_gates(package: str) -> Mapping[str, Gate]:
     """The statements of a package's `sql/` folder whose header names a gate, by name."""
     gates: dict[str, Gate] = {}
     for file in resources.files("windrow").joinpath(*package.split(".")[1:], "sql").iterdir():
-        if found := _GATE.search(file.read_text("utf-8")):
+        if file.name.endswith(".sql") and (found := _GATE.search(file.read_text("utf-8"))):
             gates[file.name.removesuffix(".sql")] = cast(Gate, found[1])
     return gates
