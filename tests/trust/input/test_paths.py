@@ -15,7 +15,7 @@ from windrow import Queue
 from windrow.catalog import Catalog
 from windrow.catalog.contents import Written
 from windrow.catalog.sources import SourceRow
-from windrow.ingest.artifacts.folder import FolderArtifacts
+from windrow.ingest.artifacts import FolderArtifacts
 from windrow.ingest.document import Document, Metadata
 from windrow.services.exporting import export_folder, import_lines
 from windrow.services.handing_in import TextOptions, Upload, take_files

@@ -9,7 +9,7 @@ from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 from windrow.errors import ConfigError, FileGone, MissingExtra, ProviderError
-from windrow.ingest.artifacts.store import check_key
+from windrow.ingest.artifacts import check_key
 from windrow.settings import Settings
 
 NAME: Final = "the bucket"
