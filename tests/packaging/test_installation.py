@@ -236,7 +236,7 @@ def test_the_extra_knowledge_finds_what_was_added(
 
 
 IMPORTS = {
-    "audio": "import windrow.ingest.audio.ffmpeg as a; assert a.find_ffmpeg()",
+    "audio": "import windrow.ingest.audio as a; assert a.find_ffmpeg()",
     "browser": "import playwright.async_api, windrow.ingest.browser.browser",
     "otel": "import windrow.queue.tracing, windrow.worker.tracing",
     "rabbitmq": "import windrow.queue.rabbitmq.link",

@@ -12,8 +12,15 @@ import pytest
 
 from tests import recordings
 from windrow.errors import ConversionError, FileGone, MissingExtra, UnsupportedFormat
-from windrow.ingest.audio import extract_audio, ffmpeg, probe, read_pieces, to_ogg_opus
-from windrow.ingest.audio.pieces import SAMPLE_RATE
+from windrow.ingest.audio import (
+    SAMPLE_RATE,
+    extract_audio,
+    find_ffmpeg,
+    probe,
+    read_pieces,
+    run_ffmpeg,
+    to_ogg_opus,
+)
 
 
 @pytest.mark.parametrize("name", ["call.wav", "call.mp3", "call.m4a", "call.ogg", "call.mkv"])
@@ -121,7 +128,7 @@ async def test_ffmpeg_ends_with_whoever_asked_for_it(
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", remember)
     with pytest.raises(ConversionError, match=r"not done with it after 0.2 s"):
-        await ffmpeg.run_ffmpeg(endless, seconds=0.2)
+        await run_ffmpeg(endless, seconds=0.2)
     assert started[0].returncode is not None
 
 
@@ -129,5 +136,5 @@ def test_without_ffmpeg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setitem(__import__("sys").modules, "imageio_ffmpeg", None)
     with pytest.raises(MissingExtra, match="ffmpeg") as raised:
-        ffmpeg.find_ffmpeg.__wrapped__()
+        find_ffmpeg.__wrapped__()
     assert raised.value.extra == "audio"
