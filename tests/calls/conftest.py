@@ -16,8 +16,7 @@ from tests.calls.speechkit_server import KEY, SpeechKitServer, open_speechkit
 from tests.conformance.conftest import run_sql
 from windrow import Queue
 from windrow.ingest.artifacts import open_artifacts
-from windrow.ingest.transcribe.iam import ApiKey
-from windrow.ingest.transcribe.speechkit import SpeechKit
+from windrow.ingest.transcribe.speechkit import ApiKey, SpeechKit
 from windrow.pipelines.calls.context import Calls
 from windrow.queue import kinds
 from windrow.queue.store import Store

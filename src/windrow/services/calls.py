@@ -15,7 +15,7 @@ from windrow.catalog.calls import ArtifactInfo, ArtifactRow, Call, CallRow
 from windrow.errors import FileGone, FileRefused, SourceNotFound
 from windrow.ids import is_id
 from windrow.ingest.artifacts import Artifacts, open_artifacts
-from windrow.ingest.transcribe.transcript import Transcript
+from windrow.ingest.transcribe import Transcript
 from windrow.pipelines.calls.payloads import (
     CHAIN,
     DONE,

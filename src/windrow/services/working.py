@@ -174,7 +174,7 @@ async def open_calls_handlers(settings: Settings, queue: Queue) -> AsyncIterator
     """The handlers of recordings, transcribed by whom the settings name."""
     from windrow.ingest.artifacts import open_artifacts
     from windrow.ingest.enrich.llm import Model
-    from windrow.ingest.transcribe.transcriber import find_quotas, open_transcriber
+    from windrow.ingest.transcribe import find_quotas, open_transcriber
     from windrow.pipelines.calls.context import Calls, keep_quotas
     from windrow.pipelines.calls.stages import calls_chain, calls_sweeper
 

@@ -14,9 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.calls.speechkit_server import KEY, SpeechKitServer, chunk, open_speechkit
 from windrow.errors import ConfigError, ProviderError
 from windrow.ingest.transcribe import Speech, Transcriber, open_transcriber
-from windrow.ingest.transcribe.iam import IamTokens, open_identity
 from windrow.ingest.transcribe.local import LocalTranscriber
-from windrow.ingest.transcribe.speechkit import SpeechKit
+from windrow.ingest.transcribe.speechkit import IamTokens, SpeechKit, open_identity
 from windrow.settings import Settings, load_settings
 
 SPEECH = Speech(Path(), 60.0)

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from windrow.errors import MissingExtra
 from windrow.ingest.audio import SAMPLE_RATE, Piece, read_pieces
-from windrow.ingest.transcribe.transcriber import Quota, Speech
-from windrow.ingest.transcribe.transcript import Line, Transcript
+from windrow.ingest.transcribe import Line, Quota, Speech, Transcript
 
 MODEL: Final = "moonshine-tiny-en"
 LANGUAGE: Final = "en"

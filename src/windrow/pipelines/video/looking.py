@@ -103,7 +103,7 @@ def _own_file(videos: Videos, path: str) -> Path:
 
 async def _hear(videos: Videos, path: Path, url: str) -> Video:
     from windrow.ingest.audio import probe
-    from windrow.ingest.transcribe.transcriber import Speech
+    from windrow.ingest.transcribe import Speech
 
     found = await probe(path)
     speech = Speech(path, found.seconds or 0.0)
