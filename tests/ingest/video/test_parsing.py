@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.ingest.video.parsing import read_transcript, read_video
-from windrow.ingest.video.video import Platform, platform_of
-from windrow.ingest.video.webvtt import text_of
+from windrow.ingest.video import Platform, platform_of
+from windrow.ingest.video.scrapecreators import read_transcript, read_video, text_of
 
 PLATFORMS: list[Platform] = ["tiktok", "instagram", "youtube"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from windrow.ingest.enrich.analysis import Analysis, analyse
-from windrow.ingest.video.video import Video
+from windrow.ingest.video import Video
 from windrow.pipelines.chain import Chain, StatusRow
 from windrow.pipelines.index.tidying import write_job
 from windrow.pipelines.sweeping import Sweeper

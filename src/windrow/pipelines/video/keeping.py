@@ -15,7 +15,7 @@ from windrow.catalog.documents import DocumentRow
 from windrow.catalog.sources import SourceRow
 from windrow.db.codec import clean_text
 from windrow.ingest.enrich.analysis import Analysis
-from windrow.ingest.video.video import Video
+from windrow.ingest.video import Video
 from windrow.pipelines.knowledge.context import source_id
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue

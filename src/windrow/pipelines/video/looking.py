@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from windrow.errors import ConfigError, FileRefused, InvalidOptions, ProviderError
-from windrow.ingest.video.video import Video, platform_of
+from windrow.ingest.video import Video, platform_of
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
 

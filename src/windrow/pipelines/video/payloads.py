@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from windrow.ingest.video.video import Video
+from windrow.ingest.video import Video
 
 NAME: Final = "video"
 SCRAPE_QUEUE: Final = "scrape_jobs"
