@@ -26,7 +26,7 @@ from windrow.errors import (
     StoreUnavailable,
     UnsupportedFormat,
 )
-from windrow.ingest.project.identity import tenant_of_remote
+from windrow.ingest.project import tenant_of_remote
 from windrow.pipelines.knowledge import trouble
 from windrow.pipelines.knowledge.items import QUEUE
 from windrow.pipelines.knowledge.trouble import outcome_of

@@ -27,8 +27,7 @@ from windrow.errors import (
 from windrow.ingest.files.names import to_path, to_text
 from windrow.ingest.files.walk import WalkOptions
 from windrow.ingest.options import ScrapeOptions
-from windrow.ingest.project.identity import tenant_of, tenant_of_remote, without_credentials
-from windrow.ingest.project.repository import find_repository
+from windrow.ingest.project import find_repository, tenant_of, tenant_of_remote, without_credentials
 from windrow.ingest.web.scope import CrawlOptions
 from windrow.ingest.web.urls import canonical, normalise
 from windrow.pipelines.index.tidying import tidy_job

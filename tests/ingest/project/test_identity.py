@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from windrow.ingest.project.identity import (
+from windrow.ingest.project import (
+    find_repository,
     normalise_remote,
     tenant_of,
     tenant_of_path,
     tenant_of_remote,
     without_credentials,
 )
-from windrow.ingest.project.repository import find_repository
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 

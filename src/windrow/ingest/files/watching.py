@@ -20,7 +20,7 @@ from typing import Any, Final
 from windrow.errors import FileGone, FileRefused
 from windrow.ingest.files.detect import is_binary_name
 from windrow.ingest.files.ignore import FILES, Judge
-from windrow.ingest.project.repository import find_repository
+from windrow.ingest.project import find_repository
 
 MOST_FILES: Final = 100  # of a set that names them
 DEBOUNCE_SECONDS: Final = 1.0

@@ -19,7 +19,7 @@ from windrow.catalog.sources import Source, SourceKind, SourceRow
 from windrow.errors import InvalidJob
 from windrow.ingest.files.names import to_path, to_text
 from windrow.ingest.files.walk import WalkOptions
-from windrow.ingest.project.repository import find_repository
+from windrow.ingest.project import find_repository
 from windrow.pipelines.knowledge.items import ItemType, Operation, new_item
 from windrow.queue.job import Job, NewJob
 from windrow.queue.outcome import Done

@@ -25,8 +25,7 @@ from windrow.ids import new_id
 from windrow.ingest.files.comparing import Changes, KnownFile, compare
 from windrow.ingest.files.names import to_normal_path, to_path, to_text
 from windrow.ingest.files.walk import SkippedFile, Walk, WalkOptions, walk
-from windrow.ingest.project.identity import without_credentials
-from windrow.ingest.project.repository import find_repository
+from windrow.ingest.project import find_repository, without_credentials
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import (
     SECRETS_MARK,

@@ -18,7 +18,7 @@ from windrow.catalog.sources import SourceNote, SourceRow
 from windrow.ids import new_id
 from windrow.ingest.files.names import to_normal_path, to_text
 from windrow.ingest.files.walk import WalkOptions
-from windrow.ingest.library.distribution import LibraryPage, read_distribution
+from windrow.ingest.library import LibraryPage, read_distribution
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import Item, Knowledge, documents_of, get_source, source_id
 from windrow.pipelines.knowledge.feeding import write_jobs

@@ -1,7 +1,8 @@
-"""What an installed Python distribution says of itself: its description, the texts that came with
-it, and, for each module, its public names with what is written about them.
+"""Packages that are installed here, as pages to read: `read_distribution`.
 
-Nothing of it is imported: importing a package runs it.
+The pages are the description of a Python distribution, the texts that came with it and, for each
+module, its public names with what is written about them. Nothing is imported: importing a package
+runs it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,0 @@
-"""Packages that are installed here, as pages to read."""

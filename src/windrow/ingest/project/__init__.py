@@ -1,1 +1,0 @@
-"""Projects: which repository a folder is, by whose name it is known, and the branch it is on."""
