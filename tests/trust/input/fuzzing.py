@@ -24,7 +24,7 @@ from tests.unit.ingest.convert import files
 from tests.unit.ingest.convert.pages import URL, resource
 from windrow.errors import WindrowError
 from windrow.ingest.convert import convert
-from windrow.ingest.convert.archives import check_archive
+from windrow.ingest.convert.pdf_office import check_archive
 from windrow.ingest.fetch.charset import detect_charset
 from windrow.ingest.files.reading import FileContent, to_text
 from windrow.ingest.options import ScrapeOptions

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from windrow.ingest.convert.branding import find_branding
 from windrow.ingest.convert.cleaning import (
     MIN_KEPT_SHARE,
     clean,
@@ -16,7 +18,6 @@ from windrow.ingest.convert.cleaning import (
 )
 from windrow.ingest.convert.links import Resolve, find_images, find_links, resolver
 from windrow.ingest.convert.main_content import keep_main_content
-from windrow.ingest.convert.markdown import to_markdown
 from windrow.ingest.convert.markup import (
     name_languages,
     open_tables,
@@ -25,17 +26,21 @@ from windrow.ingest.convert.markup import (
     write_frames,
     write_powers,
 )
-from windrow.ingest.convert.metadata import read_metadata
-from windrow.ingest.convert.product import find_product
+from windrow.ingest.convert.metadata import find_branding, find_product, read_metadata
+from windrow.ingest.convert.repair import fill_slots, flatten, tame
 from windrow.ingest.convert.selectors import select
-from windrow.ingest.convert.stream_slots import fill_slots
-from windrow.ingest.convert.taming import tame
 from windrow.ingest.document import AttributeValues, Document, Resource
 from windrow.ingest.options import AttributeSelector, ScrapeOptions
 from windrow.patterns import Budget
 
 FRAMES_KEPT = "More than nine tenths of the text looked like framing: it was kept."
 HIDDEN_KEPT = "Nearly all of the text is hidden until a script runs: it was kept."
+
+# The library leaves out what is deeper than 1,024; a level of a table is four elements.
+MOST_NESTED = 200
+
+_INLINE_IMAGE = re.compile(r"!\[([^\]]*)\]\(<?data:[^)>]*>?(?:\s+\"[^\"]*\")?\)")
+_AS_IT_IS = PreprocessingOptions(enabled=False)
 
 
 def convert_html(resource: Resource, options: ScrapeOptions) -> Document:
@@ -169,3 +174,26 @@ def _included(page: LexborHTMLParser, selectors: list[str]) -> list[LexborNode]:
 
 def _serialise(parts: list[LexborNode]) -> str:
     return "\n".join(part.html or "" for part in parts)
+
+
+def to_markdown(html: str, base_url: str, *, remove_inline_images: bool) -> str:
+    """The HTML as markdown, with absolute links."""
+    options = ConversionOptions(
+        base_url=base_url,
+        preprocessing=_AS_IT_IS,
+        extract_metadata=False,
+        compact_tables=True,  # no spaces to make columns even: a wide table is mostly these
+        highlight_style="none",
+        hidden_content="all",  # what is hidden was removed before, where it should be
+    )
+    result = convert(html, options)
+    if any("depth limit" in warning.message for warning in result.warnings):
+        result = convert(flatten(html, MOST_NESTED), options)
+    markdown = result.content or ""
+    if (remove_inline_images and "](data:" in markdown) or "](<data:" in markdown:
+        markdown = _INLINE_IMAGE.sub(_without_data, markdown)
+    return markdown.strip("\n")
+
+
+def _without_data(match: re.Match[str]) -> str:
+    return f"![{match[1]}](<Base64-Image-Removed>)" if match[1].strip() else ""

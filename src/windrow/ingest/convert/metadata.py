@@ -1,12 +1,15 @@
 """What a page says about itself: title, `<meta>`, Open Graph, Dublin Core, JSON-LD, icon.
 
 Names are compared without case. A name that the document has a field for goes there; any other is
-passed on under its own name, as a list when the page says it more than once.
+passed on under its own name, as a list when the page says it more than once. `branding` is only
+what the page says in so many words, the name, its pictures and the colour for the browser's frame:
+fonts and the colours of the layout are known to browsers alone. `product` is read from JSON-LD.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -48,6 +51,8 @@ FIELDS = {
 # Of these a page has several on purpose; joined they are one string, as clients expect.
 JOINED = frozenset({"keywords", "article_tag", "dc_subject", "dc_terms_subject"})
 ADDRESSES = ("og_url", "og_image", "og_audio", "og_video")
+
+MAX_DEPTH = 20  # of objects in each other that are looked at
 
 
 def read_metadata(page: LexborHTMLParser, resource: Resource, resolve: Resolve) -> Metadata:
@@ -137,3 +142,120 @@ def _title_of(page: LexborHTMLParser) -> str | None:
     if title is None:
         return None
     return " ".join(title.text().split()) or None
+
+
+def find_branding(metadata: Metadata) -> dict[str, Any]:
+    """The parts of a brand that the page names; those that it does not are left out."""
+    logo = next(_logos(metadata.json_ld), None)
+    scheme = metadata.others.get("color-scheme")
+    brand = {
+        "brandName": metadata.og_site_name or _one(metadata.others.get("application-name")),
+        "colorScheme": scheme if scheme in ("light", "dark") else None,
+        "logo": logo,
+        "colors": _known({"primary": _one(metadata.others.get("theme-color"))}),
+        "images": _known({"logo": logo, "favicon": metadata.favicon, "ogImage": metadata.og_image}),
+    }
+    return _known(brand)
+
+
+def _known(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value}
+
+
+def _one(value: str | list[str] | None) -> str | None:
+    return value[0] if isinstance(value, list) else value
+
+
+def _logos(blocks: Any, depth: int = 0) -> Iterator[str]:
+    """The logos of organisations in JSON-LD."""
+    if depth > 4:
+        return
+    if isinstance(blocks, list):
+        for block in blocks:
+            yield from _logos(block, depth + 1)
+    elif isinstance(blocks, dict):
+        logo = blocks.get("logo")
+        address = logo.get("url") if isinstance(logo, dict) else logo
+        if isinstance(address, str):
+            yield address
+        for key in ("@graph", "publisher"):
+            yield from _logos(blocks.get(key), depth + 1)
+
+
+def find_product(blocks: list[Any], url: str, resolve: Resolve) -> dict[str, Any] | None:
+    """The first product with a name, and its offers as variants."""
+    for thing in _things(blocks):
+        if "Product" not in _types(thing) or not isinstance(thing.get("name"), str):
+            continue
+        product = {
+            "title": thing["name"].strip(),
+            "brand": _name(thing.get("brand")),
+            "category": _name(thing.get("category")),
+            "url": resolve(thing["url"]) if isinstance(thing.get("url"), str) else url,
+            "description": _name(thing.get("description")),
+            "variants": [_variant(offer, thing, resolve) for offer in _offers(thing)],
+        }
+        return {key: value for key, value in product.items() if value is not None}
+    return None
+
+
+def _things(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _things(item, depth + 1)
+    elif isinstance(value, dict):
+        yield value
+        for key in ("@graph", "mainEntity", "itemListElement", "item"):
+            yield from _things(value.get(key), depth + 1)
+
+
+def _types(thing: dict[str, Any]) -> list[str]:
+    said = thing.get("@type")
+    return [said] if isinstance(said, str) else said if isinstance(said, list) else []
+
+
+def _offers(thing: dict[str, Any]) -> list[dict[str, Any]]:
+    offers = thing.get("offers")
+    if isinstance(offers, dict) and isinstance(offers.get("offers"), list):
+        offers = offers["offers"]
+    return [
+        one for one in (offers if isinstance(offers, list) else [offers]) if isinstance(one, dict)
+    ]
+
+
+def _variant(offer: dict[str, Any], thing: dict[str, Any], resolve: Resolve) -> dict[str, Any]:
+    stock = str(offer.get("availability") or "").rpartition("/")[2]
+    images = thing.get("image")
+    variant = {
+        "sku": _name(offer.get("sku")) or _name(thing.get("sku")),
+        "title": _name(offer.get("name")),
+        "price": _price(offer),
+        "availability": {"inStock": stock in ("InStock", "LimitedAvailability", "OnlineOnly")}
+        | ({"text": stock} if stock else {}),
+        "images": [
+            {"url": resolve(address)}
+            for image in (images if isinstance(images, list) else [images])
+            if (address := image.get("url") if isinstance(image, dict) else image)
+            and isinstance(address, str)
+        ]
+        or None,
+    }
+    return {key: value for key, value in variant.items() if value is not None}
+
+
+def _price(offer: dict[str, Any]) -> dict[str, Any] | None:
+    said = offer.get("price", offer.get("lowPrice"))
+    try:
+        amount = float(str(said).replace(" ", ""))
+    except ValueError:
+        return None
+    currency = _name(offer.get("priceCurrency"))
+    return {"amount": amount} | ({"currency": currency} if currency else {})
+
+
+def _name(value: Any) -> str | None:
+    if isinstance(value, dict):
+        value = value.get("name")
+    return value.strip() or None if isinstance(value, str) else None

@@ -1,26 +1,26 @@
 """PDF and office files, read by kreuzberg: markdown, and page by page where a file has pages.
 
-Extraction cannot be interrupted from Python; the time limit is kreuzberg's own.
+Extraction cannot be interrupted from Python; the time limit is kreuzberg's own. Office files are
+archives, and a small archive can be made to unpack to more than any memory has: how much there is
+of one is found out first, a piece at a time.
 """
 
 from __future__ import annotations
 
 import base64
+import copy
+import io
 import re
+import zipfile
+import zlib
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 from windrow.errors import ConversionError, MissingExtra
-from windrow.ingest.convert.archives import MAGIC, check_archive
 from windrow.ingest.convert.text import find_addresses
 from windrow.ingest.document import Document, Page, Resource, new_metadata
 from windrow.ingest.options import Parser, ScrapeOptions
-
-try:
-    import kreuzberg
-except ModuleNotFoundError as error:
-    raise MissingExtra("knowledge", "PDF and office files") from error
 
 DEFAULT_SECONDS = 60
 PAGE_MARKER = "\n\n---\n\n<!-- page {} -->\n\n"
@@ -30,6 +30,18 @@ FIRST_WORDS: Final = 8  # of a page, by which it is found
 TOLERANCE: Final = 0.2
 LEAST_TOLERANCE: Final = 20
 _WORD: Final = re.compile(r"\w+")
+
+MAGIC: Final = b"PK"
+MOST_UNPACKED: Final = 100 * 1024 * 1024
+MOST_MEMBERS: Final = 10_000
+PIECE: Final = 1024 * 1024
+TOO_MUCH: Final = f"it is too large: more than {MOST_UNPACKED} bytes unpacked"
+
+
+try:
+    import kreuzberg
+except ModuleNotFoundError as error:
+    raise MissingExtra("knowledge", "PDF and office files") from error
 
 
 def convert_pdf(resource: Resource, options: ScrapeOptions) -> Document:
@@ -210,3 +222,32 @@ def _find_start(
         if seen > passed + tolerance:
             break
     return None if found is None else found[1]
+
+
+def check_archive(body: bytes, name: str) -> None:
+    """Raises ConversionError for an archive that is too much, or that cannot be looked into. One
+    with a password is for the reader to refuse, who says so."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(body)) as archive:
+            _check_members(archive, name)
+    except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, ValueError) as error:
+        raise ConversionError(name, f"it is broken: {error}") from error
+    except RuntimeError:
+        return
+
+
+def _check_members(archive: zipfile.ZipFile, name: str) -> None:
+    members = archive.infolist()
+    if len(members) > MOST_MEMBERS:
+        raise ConversionError(name, f"it is too large: {len(members)} files in it")
+    left = MOST_UNPACKED
+    for member in members:
+        # What the archive says of sizes and sums may be a lie: read on until there is no more.
+        unbounded = copy.copy(member)
+        unbounded.file_size = left + 1
+        del unbounded.CRC
+        with archive.open(unbounded) as unpacked:
+            while piece := unpacked.read(PIECE):
+                left -= len(piece)
+                if left < 0:
+                    raise ConversionError(name, TOO_MUCH)

@@ -9,8 +9,9 @@ import zipfile
 import pytest
 
 from windrow.errors import ConversionError
-from windrow.ingest.convert import archives
-from windrow.ingest.convert.archives import check_archive
+
+from windrow.ingest.convert import pdf_office
+from windrow.ingest.convert.pdf_office import check_archive
 from windrow.ingest.files.reading import FileContent, FileTooLarge, to_text
 
 
@@ -37,7 +38,7 @@ def test_archive_that_is_too_much_is_refused_before_it_is_unpacked(
     body = make(3_000_000)  # type: ignore[operator]
     assert len(body) < 10_000
     check_archive(epub(3_000_000), "epub")
-    monkeypatch.setattr(archives, "MOST_UNPACKED", 2_000_000)
+    monkeypatch.setattr(pdf_office, "MOST_UNPACKED", 2_000_000)
 
     with pytest.raises(ConversionError, match="too large"):
         check_archive(body, "epub")
@@ -46,7 +47,7 @@ def test_archive_that_is_too_much_is_refused_before_it_is_unpacked(
 
 
 def test_archive_of_very_many_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MOST_MEMBERS", 1)
+    monkeypatch.setattr(pdf_office, "MOST_MEMBERS", 1)
     with pytest.raises(ConversionError, match="2 files in it"):
         check_archive(epub(10), "epub")
 

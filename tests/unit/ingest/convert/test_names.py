@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.ingest.convert.pages import markdown, read
-from windrow.ingest.convert.framing import FRAME_NAMES
 from windrow.ingest.convert.html import FRAMES_KEPT, HIDDEN_KEPT
+from windrow.ingest.convert.main_content import FRAME_NAMES
 
 PROSE = "The keeper of the lock wrote down each boat, what it carried and who was paid for it. "
 TRIMMING_NAMES = [

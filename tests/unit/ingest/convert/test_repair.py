@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.ingest.convert.pages import markdown
-from windrow.ingest.convert.taming import MAX_DEPTH, tame
+from windrow.ingest.convert.repair import MAX_DEPTH, tame
 
 MOST_SECONDS = 150.0  # of CPU time, on a busy machine; untamed they take minutes, or gigabytes
 

@@ -1,14 +1,21 @@
-"""Markup that a parser would choke on is cut back before it is parsed.
+"""What the parser cannot do with a page by itself: `tame` before it, `fill_slots` after it.
 
 A tree builder takes time that grows with the square of the nesting, with the square of the
 attributes of one tag, and with the product of the different formatting tags left open and the
 paragraphs after them: 33 kB of `<font a=1><font a=2>…` and `<p>` became 1.6 GB of tree. Browsers
-stop nesting at 512. Ordinary pages pass a few counts and are not touched.
+stop nesting at 512. Such markup is cut back; ordinary pages pass a few counts and are not touched.
+
+A streamed page has its content beside the places where a script puts it. React sends a placeholder
+first (`<template id="B:0">`, often with a fallback such as "Loading"), then the content in a hidden
+container (`<div hidden id="S:0">`), then a call that moves it: `$RC("B:0","S:0")`. Whole containers
+are moved here, so each call costs the same.
 """
 
 from __future__ import annotations
 
 import re
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 MAX_DEPTH = 512  # as in browsers
 FEW_TAGS = 1_000  # half of them open, the others each opening all of those again: 100 MB
@@ -32,6 +39,10 @@ _NESTING_TAG = re.compile(
     r"|[a-z]+-[a-z-]+)(?=[\s>/])[^>]*>",
     re.IGNORECASE,
 )
+
+MAX_CALLS = 1_000  # each may nest one container in another; the rest is shown where it is
+# $RC and $RR complete a boundary (slot, content); $RS completes a segment (content, slot).
+_CALL = re.compile(r"\$R([CRS])\(\s*[\"']([^\"']{1,100})[\"']\s*,\s*[\"']([^\"']{1,100})[\"']")
 
 
 def tame(text: str) -> str:
@@ -87,3 +98,67 @@ def _drop_open_formatting(text: str) -> str:
     # Inside of these an end tag does not end what was begun outside.
     is_hidden = len(_SCOPE.findall(text)) > MAX_DEPTH
     return _FORMATTING_TAG.sub("", text) if is_hidden else text
+
+
+def fill_slots(page: LexborHTMLParser, text: str) -> None:
+    """Move streamed content to where a browser shows it. `text` is the source of the page."""
+    if "$R" not in text:
+        return
+    calls = [call for script in page.css("script") for call in _CALL.findall(script.text())]
+    if not calls:
+        return
+    by_id = {node.attributes["id"]: node for node in page.css("[id]")}
+    filled = []
+    for count, (verb, first, second) in enumerate(calls):
+        slot, content = (second, first) if verb == "S" else (first, second)
+        container = by_id.get(content)
+        if container is None:
+            continue
+        _show(container)
+        place = by_id.pop(slot, None)
+        if place is not None and count < MAX_CALLS and not _is_around(container, place):
+            _remove_fallback(place)
+            place.replace_with(container, move=True)
+            filled.append(container)
+    for container in filled:
+        if container.tag == "div":  # what it holds may be a part of a sentence
+            container.unwrap()
+
+
+def _show(container: LexborNode) -> None:
+    """Rows of tables are in a hidden table, whose part has the id."""
+    holder: LexborNode | None = container
+    while holder is not None and "hidden" not in holder.attributes:
+        holder = holder.parent if holder.tag in ("tbody", "tr", "colgroup") else None
+    if holder is not None:
+        del holder.attrs["hidden"]
+
+
+def _remove_fallback(place: LexborNode) -> None:
+    """The fallback ends with the comment that closes the boundary."""
+    fallback, depth = [], 0
+    node = place.next
+    while node is not None:
+        if node.is_comment_node:
+            mark = node.comment_content or ""
+            if mark.startswith("/$"):
+                if not depth:
+                    break
+                depth -= 1
+            elif mark.startswith("$"):
+                depth += 1
+        fallback.append(node)
+        node = node.next
+    else:
+        return
+    for node in fallback:
+        node.decompose(recursive=False)
+
+
+def _is_around(container: LexborNode, node: LexborNode) -> bool:
+    parent: LexborNode | None = node
+    while parent is not None:
+        if parent.mem_id == container.mem_id:
+            return True
+        parent = parent.parent
+    return False
