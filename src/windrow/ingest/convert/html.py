@@ -7,7 +7,7 @@ import re
 from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from windrow.ingest.convert.cleaning import (
+from windrow.ingest.convert.clutter import (
     MIN_KEPT_SHARE,
     clean,
     make_addresses_absolute,

@@ -15,7 +15,7 @@ import re
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from windrow.ingest.convert.cleaning import (
+from windrow.ingest.convert.clutter import (
     HEADING,
     HEADINGS,
     is_inside,

@@ -11,7 +11,7 @@ from html import escape
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from windrow.ingest.convert.cleaning import remove
+from windrow.ingest.convert.clutter import remove
 
 # How far above a listing its language may be written.
 LANGUAGE_DEPTH = 3
