@@ -9,8 +9,14 @@ import pytest
 
 from tests.ingest.enrich.chat import KEY, Chat, Reply, as_json, open_chat, page_of
 from windrow.errors import EnrichError, RateLimited
-from windrow.ingest.enrich.analysis import LOCAL, Analysis, analyse
-from windrow.ingest.enrich.extractive import find_action_items, find_keywords, split_sentences
+from windrow.ingest.enrich.analysis import (
+    LOCAL,
+    Analysis,
+    analyse,
+    find_action_items,
+    find_keywords,
+    split_sentences,
+)
 from windrow.ingest.enrich.llm import Model
 
 TALK = """
