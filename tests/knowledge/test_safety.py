@@ -13,7 +13,7 @@ from windrow import Job
 from windrow.catalog import Catalog
 from windrow.errors import InvalidOptions
 from windrow.index.chunk import chunk
-from windrow.ingest.files.reading import read_file
+from windrow.ingest.files.content import read_file
 from windrow.pipelines.knowledge.context import Knowledge, source_id
 from windrow.pipelines.knowledge.files import ingest_files
 from windrow.pipelines.knowledge.items import QUEUE, FilePayload

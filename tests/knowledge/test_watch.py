@@ -18,7 +18,7 @@ from windrow import NewJob, Queue
 from windrow.catalog import Catalog
 from windrow.catalog.sources import SourceRow
 from windrow.errors import StoreUnavailable
-from windrow.ingest.files.watching import ChangeSet, Health
+from windrow.ingest.files.watcher import ChangeSet, Health
 from windrow.services.knowledge import AddOptions, add
 from windrow.services.watching import Seen, Watch, change_jobs
 

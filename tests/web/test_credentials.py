@@ -10,7 +10,7 @@ from windrow import Queue, Worker
 from windrow.accounts import Accounts
 from windrow.accounts.credentials import CredentialRow
 from windrow.ingest.fetch.credentials import Credential
-from windrow.ingest.fetch.sealing import Sealer
+from windrow.ingest.fetch.sealer import Sealer
 from windrow.pipelines.web.credentials import Vault
 from windrow.pipelines.web.handlers import web_handlers
 from windrow.services import web

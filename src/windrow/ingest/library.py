@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from windrow.errors import ConversionError, FileGone, IngestError
-from windrow.ingest.files.reading import read_file, to_text
+from windrow.ingest.files.content import read_file, to_text
 
 TEXTS: Final = frozenset({".md", ".rst", ".txt"})
 MOST_BYTES: Final = 2 * 1024 * 1024

@@ -24,7 +24,7 @@ async def add_credential(
 ) -> CredentialInfo:
     """Keep a credential, in the place of one of the same name; sealed before it leaves here."""
     from windrow.ingest.fetch.credentials import Credential
-    from windrow.ingest.fetch.sealing import Sealer
+    from windrow.ingest.fetch.sealer import Sealer
 
     checked = check_name(name, "name of the credential")
     owner = None if tenant is None else check_name(tenant, "tenant")

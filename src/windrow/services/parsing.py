@@ -10,8 +10,8 @@ from typing import Any, Final
 from windrow.errors import InvalidOptions
 from windrow.ingest.convert import convert
 from windrow.ingest.document import Document, Resource
-from windrow.ingest.enrich.asking import enrich
 from windrow.ingest.enrich.llm import Model
+from windrow.ingest.enrich.model_formats import enrich
 from windrow.ingest.options import FormatName, ScrapeOptions
 from windrow.settings import Settings
 

@@ -16,7 +16,7 @@ from windrow.catalog import Catalog
 from windrow.catalog.sources import SourceNote, SourceRow
 from windrow.errors import InvalidOptions, WindrowError
 from windrow.ingest.files.names import to_path, to_text
-from windrow.ingest.files.watching import (
+from windrow.ingest.files.watcher import (
     DEBOUNCE_SECONDS,
     ChangeSet,
     Health,

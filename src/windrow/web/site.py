@@ -19,7 +19,7 @@ from windrow.api.app import create_app
 from windrow.api.errors import ApiError
 from windrow.api.rates import Guesses
 from windrow.errors import ConfigError
-from windrow.ingest.fetch.sealing import read_secrets
+from windrow.ingest.fetch.sealer import read_secrets
 from windrow.queue.queue import Queue
 from windrow.services.keys import hash_key
 from windrow.services.pacing import PaceKeeper

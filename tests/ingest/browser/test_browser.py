@@ -24,7 +24,7 @@ from windrow.errors import (
 )
 from windrow.ingest.browser.ads import blocked_urls
 from windrow.ingest.browser.browser import Browser
-from windrow.ingest.browser.reading import NotAPage
+from windrow.ingest.browser.rendered_page import NotAPage
 from windrow.ingest.convert import convert
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
@@ -106,7 +106,7 @@ async def test_actions_are_done_in_order_and_tell_what_they_found(
 
     nothing = [{"type": "click", "selector": "#none"}]
     with monkeypatch.context() as patched:
-        patched.setattr("windrow.ingest.browser.acting.LONGEST_SECONDS", 0.2)
+        patched.setattr("windrow.ingest.browser.actions.LONGEST_SECONDS", 0.2)
         with pytest.raises(IngestError, match=r"action 1, click \(#none\)") as failed:
             await browser.render(f"{site.url}/", options(actions=nothing))
     assert failed.value.code == "SCRAPE_ACTION_ERROR"

@@ -9,8 +9,8 @@ import pytest
 from tests.ingest.enrich.chat import KEY, Chat, Reply, as_json, open_chat, page_of
 from windrow.errors import ConfigError, EnrichError, InvalidOptions, RateLimited
 from windrow.ingest.document import Document, Metadata
-from windrow.ingest.enrich.asking import enrich
 from windrow.ingest.enrich.llm import Model
+from windrow.ingest.enrich.model_formats import enrich
 from windrow.ingest.options import ScrapeOptions
 from windrow.settings import Settings
 

@@ -15,7 +15,7 @@ from tests.ingest.fetch.hostile import HostileServer, page, redirect
 from windrow.errors import ConfigError
 from windrow.ingest.fetch.credentials import Credential, Credentials, origin_of
 from windrow.ingest.fetch.fetcher import Fetcher
-from windrow.ingest.fetch.sealing import Sealer
+from windrow.ingest.fetch.sealer import Sealer
 from windrow.settings import Settings
 
 SECRETS = ("hush-header", "hush-cookie", "hush-user", "hush-password")

@@ -26,7 +26,7 @@ from windrow.errors import WindrowError
 from windrow.ingest.convert import convert
 from windrow.ingest.convert.pdf_office import check_archive
 from windrow.ingest.fetch.charset import detect_charset
-from windrow.ingest.files.reading import FileContent, to_text
+from windrow.ingest.files.content import FileContent, to_text
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.video.scrapecreators import text_of
 from windrow.ingest.web.llms_txt import read_llms_txt

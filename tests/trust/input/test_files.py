@@ -15,7 +15,7 @@ from tests.trust.input.fuzzing import KINDS, bend, nested, outside, run, sound
 from tests.trust.scorecard import record_input
 from windrow.errors import WindrowError
 from windrow.ingest.audio import extract_audio, probe, to_ogg_opus
-from windrow.ingest.files.reading import FileContent, to_text
+from windrow.ingest.files.content import FileContent, to_text
 
 CONTAINERS = ("wav", "mp3", "ogg", "mp4", "flac")
 FEW = {"html": 40, "office": 40, "pdf": 25}

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from yarl import URL
 
 from windrow.errors import BrowserCrashed, FetchError, FetchTimeout, IngestError
-from windrow.ingest.browser.acting import act, is_crash
+from windrow.ingest.browser.actions import act, is_crash
 from windrow.ingest.browser.ads import block_ads
 from windrow.ingest.browser.chromium import Chromium
 from windrow.ingest.browser.headers import send_headers
 from windrow.ingest.browser.needs import reason
 from windrow.ingest.browser.pictures import take_screenshot
-from windrow.ingest.browser.reading import NotAPage, check_answer, read_page
+from windrow.ingest.browser.rendered_page import NotAPage, check_answer, read_page
 from windrow.ingest.document import ActionResults, Resource
 from windrow.ingest.fetch import codes
 from windrow.ingest.fetch.credentials import Credentials

@@ -10,9 +10,9 @@ from windrow.catalog import Catalog
 from windrow.catalog.documents import DocumentInfo, Move
 from windrow.catalog.sources import Source
 from windrow.errors import IngestError
+from windrow.ingest.files.content import read_file
 from windrow.ingest.files.limits import DEFAULT
 from windrow.ingest.files.names import to_normal_path, to_text
-from windrow.ingest.files.reading import read_file
 from windrow.pipelines.knowledge.context import (
     Item,
     Knowledge,

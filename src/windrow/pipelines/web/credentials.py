@@ -13,7 +13,7 @@ from windrow.queue.queue import Queue
 from windrow.settings import Settings
 
 if TYPE_CHECKING:
-    from windrow.ingest.fetch.sealing import Sealer
+    from windrow.ingest.fetch.sealer import Sealer
 
 KEPT_SECONDS: Final = 15.0  # after this a change is seen
 KEPT_TENANTS: Final = 1_000
@@ -42,7 +42,7 @@ class Vault:
         return credentials
 
     def _open(self, one: CredentialInfo) -> Credential:
-        from windrow.ingest.fetch.sealing import Sealer  # few workers have anything to open
+        from windrow.ingest.fetch.sealer import Sealer  # few workers have anything to open
 
         self._sealer = self._sealer or Sealer(self._settings)
         return self._sealer.open(one.name, one.tenant, one.origin, one.sealed)

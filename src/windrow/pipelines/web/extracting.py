@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from windrow.errors import EnrichError, ScrapeFailed
-from windrow.ingest.enrich.asking import MISSING
+from windrow.ingest.enrich.model_formats import MISSING
 from windrow.ingest.options import ScrapeOptions
 from windrow.pipelines.web.context import Web
 from windrow.pipelines.web.paying import pay

@@ -21,9 +21,9 @@ from windrow.catalog import Catalog
 from windrow.catalog.pages import PageRow, page_key
 from windrow.errors import FetchError, ScrapeFailed
 from windrow.ingest.document import Document, Resource
-from windrow.ingest.enrich.asking import compare_fields
 from windrow.ingest.enrich.changes import GONE, compare, is_comparable
 from windrow.ingest.enrich.llm import Model
+from windrow.ingest.enrich.model_formats import compare_fields
 from windrow.ingest.fetch import codes
 from windrow.ingest.options import Format, ScrapeOptions
 from windrow.pipelines.web.knowing import is_passed_by

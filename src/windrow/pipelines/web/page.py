@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from windrow.errors import FetchError, InvalidOptions, ScrapeFailed
-from windrow.ingest.enrich.asking import enrich
+from windrow.ingest.enrich.model_formats import enrich
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import Scope
 from windrow.pipelines.web import keeping

@@ -12,7 +12,7 @@ import msgspec
 
 from windrow.errors import IngestError, ScrapeFailed
 from windrow.ingest.browser.needs import needs_browser, reason
-from windrow.ingest.browser.reading import NotAPage
+from windrow.ingest.browser.rendered_page import NotAPage
 from windrow.ingest.convert import convert
 from windrow.ingest.document import Document, Resource
 from windrow.ingest.fetch.credentials import Credentials

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from windrow.accounts.usage import QuotaRow
 from windrow.errors import InvalidOptions, ModelMissing
-from windrow.ingest.enrich.asking import MISSING
 from windrow.ingest.enrich.llm import Model, check_schema
+from windrow.ingest.enrich.model_formats import MISSING
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import CrawlOptions
 from windrow.pipelines.web.payloads import (

@@ -9,10 +9,9 @@ import zipfile
 import pytest
 
 from windrow.errors import ConversionError
-
 from windrow.ingest.convert import pdf_office
 from windrow.ingest.convert.pdf_office import check_archive
-from windrow.ingest.files.reading import FileContent, FileTooLarge, to_text
+from windrow.ingest.files.content import FileContent, FileTooLarge, to_text
 
 
 def epub(size: int) -> bytes:
@@ -60,7 +59,7 @@ def test_archive_that_cannot_be_looked_into_is_broken(length: int) -> None:
 
 
 def test_text_is_bounded_whatever_it_was_packed_into(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windrow.ingest.files.reading.DEFAULT", 1000)
+    monkeypatch.setattr("windrow.ingest.files.content.DEFAULT", 1000)
     page = b"<html><body><p>" + b"word " * 1000 + b"</p></body></html>"
     with pytest.raises(FileTooLarge):
         to_text("page.html", FileContent(page, 1, "0"))

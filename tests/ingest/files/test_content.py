@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from windrow.errors import ConversionError, FileGone, FileRefused, UnsupportedFormat
+from windrow.ingest.files.content import FileContent, FileTooLarge, read_file, to_text
 from windrow.ingest.files.detect import describe
-from windrow.ingest.files.reading import FileContent, FileTooLarge, read_file, to_text
 
 OLD_NS = 1_700_000_000_000_000_000
 

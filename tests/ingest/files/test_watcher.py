@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from windrow.errors import FileGone
-from windrow.ingest.files.watching import (
+from windrow.ingest.files.watcher import (
     ANOTHER_BRANCH,
     MOST_FILES,
     ChangeSet,
