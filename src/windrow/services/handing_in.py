@@ -19,8 +19,13 @@ from typing import Any, Final
 from windrow.catalog import Catalog
 from windrow.catalog.sources import SourceRow
 from windrow.errors import IngestError, InvalidOptions
-from windrow.ingest.files.content import FileContent, FileText, to_text
-from windrow.ingest.files.limits import SizeLimits, reason_too_large
+from windrow.ingest.files.content import (
+    FileContent,
+    FileText,
+    SizeLimits,
+    reason_too_large,
+    to_text,
+)
 from windrow.ingest.web.urls import canonical, normalise
 from windrow.pipelines.index.sessions import note
 from windrow.pipelines.knowledge.handing import Handed, hand_in, open_handed, pages_source

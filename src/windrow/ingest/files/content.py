@@ -1,29 +1,89 @@
-"""One file: its bytes with their hash, and the document that is made of them.
+"""One file: how large it may be, its bytes with their hash, and the document that is made of them.
 
 A file may change while it is read. Size and time are looked at before and after, so the content,
-its hash and the time that is remembered with them belong together.
+its hash and the time that is remembered with them belong together. Generated data is large and says
+little, so each extension has a limit of its own.
+
+An error of the system that is not known to be of the file itself passes: a full table of open files
+or a disk that does not answer must not hide a file for good.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from os.path import splitext
 from pathlib import Path
 from typing import Final
 
-from windrow.errors import ConversionError, FileGone, FileRefused, UnsupportedFormat
+from windrow.errors import (
+    ConversionError,
+    FileGone,
+    FileRefused,
+    FileUnavailable,
+    IngestError,
+    UnsupportedFormat,
+)
 from windrow.ingest.document import Resource
 from windrow.ingest.files.detect import HEAD_BYTES, Described, describe
-from windrow.ingest.files.limits import DEFAULT, reason_too_large
-from windrow.ingest.files.refusing import cannot_read
+
+MIB: Final = 1024 * 1024
+DEFAULT: Final = 50 * MIB  # the largest file that is read, unless its extension has a limit
+BY_EXTENSION: Final[Mapping[str, int]] = {
+    ".csv": 5 * MIB,
+    ".tsv": 5 * MIB,
+    ".json": 5 * MIB,
+    ".jsonl": 5 * MIB,
+    ".ndjson": 5 * MIB,
+    ".xml": 5 * MIB,
+    ".yaml": 5 * MIB,
+    ".yml": 5 * MIB,
+    ".sql": 5 * MIB,
+    ".log": 5 * MIB,
+    ".svg": MIB,
+    ".lock": MIB,
+    ".map": 0,  # of generated code: nothing a person wrote
+    ".ipynb": 10 * MIB,
+    ".js": 2 * MIB,
+    ".css": 2 * MIB,
+}
 
 LOOKS: Final = 3  # at a file that is being written
 # Two writes within so short a time can leave the same size and time behind, as clocks of file
 # systems tick slowly. Time 0 is remembered for such a file: it is read again at the next scan.
 SETTLED_NS: Final = 50_000_000
+
+# Errors that say something of the file itself.
+OF_THE_FILE: Final = frozenset(
+    {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO, errno.ENODEV}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeLimits:
+    most: int = DEFAULT
+    by_extension: Mapping[str, int] | None = None
+
+    @classmethod
+    def of(cls, most: int | None, by_extension: Mapping[str, int]) -> SizeLimits:
+        """The usual ones but for these. A limit for all files holds for every extension."""
+        named = {extension.lower(): size for extension, size in by_extension.items()}
+        if most is not None:
+            return cls(most, named)
+        return cls(DEFAULT, {**BY_EXTENSION, **named})
+
+    def of_name(self, name: str) -> int:
+        by_extension = BY_EXTENSION if self.by_extension is None else self.by_extension
+        return by_extension.get(splitext(name)[1].lower(), self.most)
+
+
+def reason_too_large(size: int, most: int) -> str:
+    return f"too large: {size} bytes, at most {most}"
 
 
 class FileTooLarge(ConversionError):
@@ -136,3 +196,10 @@ def _cell(cell: dict[str, str | list[str]]) -> str:
     source = cell["source"]
     text = source if isinstance(source, str) else "".join(source)
     return text if cell["cell_type"] != "code" else f"```python\n{text}\n```"
+
+
+def cannot_read(path: str | Path, error: OSError) -> IngestError:
+    why = error.strerror or str(error)
+    if error.errno in OF_THE_FILE:
+        return FileRefused(os.fspath(path), why)
+    return FileUnavailable(os.fspath(path), why)

@@ -1,16 +1,17 @@
 """What is in a folder: every file with its size and time, and why others were left out.
 
-Nothing is opened. What is skipped is named with its reason; what rules, links and special files
-leave out is only counted. A folder that cannot be read is named in `unread` too: what was known to
-be in it is not gone. A file that goes while we look is simply not there.
+`compare` says what has changed since the last walk, by size and time. Nothing is opened. What is
+skipped is named with its reason; what rules, links and special files leave out is only counted. A
+folder that cannot be read is named in `unread` too: what was known to be in it is not gone. A file
+that goes while we look is simply not there.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,10 +19,9 @@ from typing import Final
 import msgspec
 
 from windrow.errors import FileGone
+from windrow.ingest.files.content import SizeLimits, cannot_read, reason_too_large
 from windrow.ingest.files.detect import is_binary_name
 from windrow.ingest.files.ignore import FILES, NEVER, Ignore, Rules, check_rules, start
-from windrow.ingest.files.limits import SizeLimits, reason_too_large
-from windrow.ingest.files.refusing import cannot_read
 from windrow.redaction import is_secret_file
 
 BINARY: Final = "binary file"
@@ -203,3 +203,64 @@ class _Walker:
             return False
         self._entered.add(key)
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file as it was when it was read."""
+
+    path: str
+    size: int
+    mtime_ns: int  # 0: read again
+    is_settled: bool = True  # False: what was read has not arrived where it was to go
+
+
+@dataclass(slots=True)
+class Changes:
+    new: list[FoundFile] = field(default_factory=list)
+    changed: list[FoundFile] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    moved: list[tuple[str, FoundFile]] = field(default_factory=list)  # from where, to what
+    unchanged: int = 0
+
+
+def compare(
+    found: Iterable[FoundFile], known: Mapping[str, KnownFile], *, unread: Iterable[str] = ()
+) -> Changes:
+    """What to do so that what is known is what was found. Of folders that could not be read
+    (`unread`, as "docs/") nothing is said to be gone."""
+    changes = Changes()
+    seen: set[str] = set()
+    for file in found:
+        seen.add(file.path)
+        before = known.get(file.path)
+        if before is None:
+            changes.new.append(file)
+        elif not before.is_settled or (file.size, file.mtime_ns) != (before.size, before.mtime_ns):
+            changes.changed.append(file)
+        else:
+            changes.unchanged += 1
+    closed = tuple(unread)
+    gone = [path for path in known if path not in seen and not path.startswith(closed)]
+    _pair_moves(changes, [known[path] for path in gone])
+    return changes
+
+
+def _pair_moves(changes: Changes, gone: list[KnownFile]) -> None:
+    """A file that is gone and a new one with its size and time are one that was moved, if there is
+    no other that it could be."""
+    old: dict[tuple[int, int], list[KnownFile]] = defaultdict(list)
+    new: dict[tuple[int, int], list[FoundFile]] = defaultdict(list)
+    for file in gone:
+        old[file.size, file.mtime_ns].append(file)
+    for found in changes.new:
+        new[found.size, found.mtime_ns].append(found)
+    moved = {
+        before[0].path: new[key][0]
+        for key, before in old.items()
+        if len(before) == 1 and len(new.get(key, ())) == 1 and key[0] and key[1]
+    }
+    changes.moved = list(moved.items())
+    changes.gone = [file.path for file in gone if file.path not in moved]
+    targets = {file.path for file in moved.values()}
+    changes.new = [file for file in changes.new if file.path not in targets]

@@ -31,10 +31,9 @@ from windrow.errors import (
     UnsupportedFormat,
 )
 from windrow.ids import new_id
-from windrow.ingest.files.content import FileContent, FileText, FileTooLarge, read_file
+from windrow.ingest.files.content import FileContent, FileText, FileTooLarge, SizeLimits, read_file
 from windrow.ingest.files.content import to_text as text_of
 from windrow.ingest.files.ignore import Judge
-from windrow.ingest.files.limits import SizeLimits
 from windrow.ingest.files.names import to_normal_path, to_path, to_text
 from windrow.ingest.files.walk import SECRET_NAME, WalkOptions
 from windrow.pipelines.index.tidying import tidy_job

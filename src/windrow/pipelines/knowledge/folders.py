@@ -22,9 +22,16 @@ from windrow.catalog.documents import DocumentInfo, DocumentRow
 from windrow.catalog.sources import SourceNote, SourceRow
 from windrow.errors import FileGone
 from windrow.ids import new_id
-from windrow.ingest.files.comparing import Changes, KnownFile, compare
 from windrow.ingest.files.names import to_normal_path, to_path, to_text
-from windrow.ingest.files.walk import SkippedFile, Walk, WalkOptions, walk
+from windrow.ingest.files.walk import (
+    Changes,
+    KnownFile,
+    SkippedFile,
+    Walk,
+    WalkOptions,
+    compare,
+    walk,
+)
 from windrow.ingest.project import find_repository, without_credentials
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import (

@@ -10,8 +10,7 @@ from windrow.catalog import Catalog
 from windrow.catalog.documents import DocumentInfo, Move
 from windrow.catalog.sources import Source
 from windrow.errors import IngestError
-from windrow.ingest.files.content import read_file
-from windrow.ingest.files.limits import DEFAULT
+from windrow.ingest.files.content import DEFAULT, read_file
 from windrow.ingest.files.names import to_normal_path, to_text
 from windrow.pipelines.knowledge.context import (
     Item,
