@@ -22,9 +22,9 @@ from windrow.errors import (
     IngestError,
     RateLimited,
 )
-from windrow.ingest.browser.ads import blocked_urls
 from windrow.ingest.browser.browser import Browser
 from windrow.ingest.browser.rendered_page import NotAPage
+from windrow.ingest.browser.traffic import blocked_urls
 from windrow.ingest.convert import convert
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
@@ -152,7 +152,7 @@ async def test_what_goes_to_servers_of_advertisements_is_not_sent(
     other = site_server.site()
     other.text("/pixel", "x", headers={"Access-Control-Allow-Origin": "*"})
     patterns = [f"{other.url}/*"]
-    monkeypatch.setattr("windrow.ingest.browser.ads.blocked_urls", lambda _: patterns)
+    monkeypatch.setattr("windrow.ingest.browser.traffic.blocked_urls", lambda _: patterns)
     done = "document.documentElement.id = 'done'"
     script = f"<script>fetch('{other.url}/pixel').finally(() => {{ {done} }})</script>"
     site.page("/", head=script)

@@ -1,17 +1,18 @@
-"""Actions: what is done on a page, in order, before it is read."""
+"""Actions: what is done on a page, in order, before it is read; pictures and prints too."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from windrow.errors import IngestError
-from windrow.ingest.browser.pictures import print_pdf, take_screenshot
 from windrow.ingest.document import ActionResults, JavascriptReturn, ScrapedFrame
-from windrow.ingest.options import Action
+from windrow.ingest.options import Action, Format
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
+
 
 ACTION_ERROR: Final = "SCRAPE_ACTION_ERROR"
 LONGEST_SECONDS: Final = 30.0  # until what an action is meant for is there
@@ -122,3 +123,34 @@ def _type_of(value: Any) -> str:
 def _failed(number: int, action: Action, why: str) -> IngestError:
     where = f" ({action.selector})" if action.selector else ""
     return IngestError(f"action {number}, {action.type}{where}: {why}", code=ACTION_ERROR)
+
+
+async def take_screenshot(page: Page, wanted: Format | Action) -> str:
+    """With a quality it is a JPEG, else a PNG. A viewport of its own lasts for this picture."""
+    before = page.viewport_size
+    if wanted.viewport is not None:
+        size = wanted.viewport
+        await page.set_viewport_size({"width": size.width, "height": size.height})
+    is_jpeg = wanted.quality is not None
+    picture = await page.screenshot(
+        full_page=bool(wanted.full_page),
+        type="jpeg" if is_jpeg else "png",
+        quality=wanted.quality,
+        animations="disabled",
+    )
+    if wanted.viewport is not None and before is not None:
+        await page.set_viewport_size(before)
+    return data_url("image/jpeg" if is_jpeg else "image/png", picture)
+
+
+async def print_pdf(page: Page, wanted: Action) -> str:
+    printed = await page.pdf(
+        format=wanted.format or "Letter",
+        landscape=bool(wanted.landscape),
+        scale=wanted.scale if wanted.scale is not None else 1,
+    )
+    return data_url("application/pdf", printed)
+
+
+def data_url(content_type: str, body: bytes) -> str:
+    return f"data:{content_type};base64,{base64.b64encode(body).decode('ascii')}"

@@ -18,13 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from yarl import URL
 
 from windrow.errors import BrowserCrashed, FetchError, FetchTimeout, IngestError
-from windrow.ingest.browser.actions import act, is_crash
-from windrow.ingest.browser.ads import block_ads
+from windrow.ingest.browser.actions import act, is_crash, take_screenshot
 from windrow.ingest.browser.chromium import Chromium
-from windrow.ingest.browser.headers import send_headers
-from windrow.ingest.browser.needs import reason
-from windrow.ingest.browser.pictures import take_screenshot
 from windrow.ingest.browser.rendered_page import NotAPage, check_answer, read_page
+from windrow.ingest.browser.traffic import block_ads, send_headers
 from windrow.ingest.document import ActionResults, Resource
 from windrow.ingest.fetch import codes
 from windrow.ingest.fetch.credentials import Credentials
@@ -35,6 +32,7 @@ from windrow.ingest.options import ScrapeOptions
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page, Response
+
 
 EXECUTABLE: Final = "/usr/bin/chromium"
 PAGES_AT_ONCE: Final = 4
@@ -100,7 +98,7 @@ class Browser:
         for what goes wrong."""
         self._guard.check_url(url)
         async with self._places:
-            chromium = await self._running(reason(options))
+            chromium = await self._running(why_browser(options))
             with _failures(url):
                 async with (
                     asyncio.timeout(self._seconds(options)),
@@ -235,3 +233,18 @@ def _to_ingest_error(message: str, url: str) -> Exception:
         why = "no connection" if any(words in message for words in NO_TUNNEL) else first
         return FetchError(codes.UNREACHABLE, url, why, transient=True)
     return IngestError(f"{url}: {first}")
+
+
+def needs_browser(options: ScrapeOptions) -> bool:
+    return bool(why_browser(options))
+
+
+def why_browser(options: ScrapeOptions) -> str:
+    """What it is that needs one, in the words of the options; empty if nothing does."""
+    if options.wants("screenshot"):
+        return "format 'screenshot'"
+    if options.actions:
+        return "actions"
+    if options.wait_for:
+        return "waitFor"
+    return "mobile" if options.mobile else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from windrow.errors import IngestError, ScrapeFailed
-from windrow.ingest.browser.needs import needs_browser, reason
+from windrow.ingest.browser.browser import needs_browser, why_browser
 from windrow.ingest.browser.rendered_page import NotAPage
 from windrow.ingest.convert import convert
 from windrow.ingest.document import Document, Resource
@@ -114,7 +114,7 @@ async def _render(
     except NotAPage:
         resource = await fetch_page(web.fetcher, url, options, credentials=credentials)
         scraped = await make_document(resource, options, job_id=job_id)
-        scraped.document.warn(f"This is no page, so {reason(options)} had nothing to work on.")
+        scraped.document.warn(f"This is no page, so {why_browser(options)} had nothing to work on.")
         return scraped
     scraped = await make_document(rendered.resource, options, job_id=job_id)
     scraped.document.screenshot = rendered.screenshot

@@ -1,7 +1,8 @@
-"""Headers and credentials in a browser: added request by request, each to its own origin only.
+"""What a browser sends: with headers and credentials, and with `blockAds` without advertisements.
 
 A browser sends what it is told to send to everybody, wherever a page or a redirect leads. So every
-request is stopped before it is sent, a redirected one again, and is given what its origin may see.
+request is stopped before it is sent, a redirected one again, and is given what its origin may see:
+headers go to the URL's own origin only, credentials each to its own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from yarl import URL
 
@@ -19,7 +21,54 @@ from windrow.ingest.fetch.target import parse_url
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Page
 
+
 log = logging.getLogger(__name__)
+
+# Hosts that serve nothing else, with their subdomains. The large ones of both kinds: a page is read
+# for its text, and a list of everybody would be out of date before it is long.
+HOSTS: tuple[str, ...] = (
+    "2mdn.net",
+    "adform.net",
+    "adnxs.com",
+    "adsafeprotected.com",
+    "adsrvr.org",
+    "amazon-adsystem.com",
+    "bat.bing.com",
+    "bidswitch.net",
+    "bluekai.com",
+    "casalemedia.com",
+    "clarity.ms",
+    "connect.facebook.net",
+    "criteo.com",
+    "criteo.net",
+    "demdex.net",
+    "doubleclick.net",
+    "doubleverify.com",
+    "googleadservices.com",
+    "googlesyndication.com",
+    "googletagmanager.com",
+    "googletagservices.com",
+    "google-analytics.com",
+    "hotjar.com",
+    "krxd.net",
+    "mathtag.com",
+    "media.net",
+    "moatads.com",
+    "omtrdc.net",
+    "openx.net",
+    "outbrain.com",
+    "pubmatic.com",
+    "quantserve.com",
+    "rlcdn.com",
+    "rubiconproject.com",
+    "scorecardresearch.com",
+    "sharethrough.com",
+    "smartadserver.com",
+    "taboola.com",
+    "teads.tv",
+    "yieldmo.com",
+)
+_SCHEMES: Final = ("http", "https", "ws", "wss")
 
 
 async def send_headers(
@@ -81,3 +130,22 @@ class _Adding:
         if target.origin() == self._origin:
             put_headers(more, self._headers)
         return more
+
+
+async def block_ads(context: BrowserContext, page: Page, url: str) -> None:
+    """Have nothing sent there, unless that is where the page itself is."""
+    session = await context.new_cdp_session(page)
+    await session.send("Network.enable")
+    await session.send("Network.setBlockedURLs", {"urls": blocked_urls(url)})
+
+
+def blocked_urls(url: str) -> list[str]:
+    host = urlsplit(url).hostname or ""
+    return [
+        f"{scheme}://{place}{rest}"
+        for blocked in HOSTS
+        if host != blocked and not host.endswith(f".{blocked}")
+        for scheme in _SCHEMES
+        for place in (blocked, f"*.{blocked}")
+        for rest in ("/*", ":*")
+    ]
