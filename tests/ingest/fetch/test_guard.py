@@ -13,9 +13,8 @@ from tests.ingest.fetch.hostile import HostileServer, page, redirect
 from tests.ingest.fetch.tricky import NAMES, NO_URLS, PUBLIC, REFUSED, answer
 from windrow.errors import Blocked, ConfigError, FetchError
 from windrow.ingest.fetch import codes
-from windrow.ingest.fetch.addresses import is_public, parse_host_address
 from windrow.ingest.fetch.fetcher import Fetcher
-from windrow.ingest.fetch.guard import Guard
+from windrow.ingest.fetch.guard import Guard, is_public, parse_host_address
 from windrow.settings import Settings
 
 

@@ -29,7 +29,7 @@ from windrow.ingest.fetch.charset import detect_charset
 from windrow.ingest.files.content import FileContent, to_text
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.video.scrapecreators import text_of
-from windrow.ingest.web.llms_txt import read_llms_txt
+from windrow.ingest.web.discovery import read_llms_txt
 from windrow.ingest.web.robots import read_robots
 from windrow.ingest.web.sitemap import read_sitemap
 

@@ -23,11 +23,10 @@ from yarl import URL
 from windrow.errors import FetchError, FetchTimeout, RateLimited
 from windrow.ingest.document import Resource
 from windrow.ingest.fetch import failures
-from windrow.ingest.fetch.body import read_body
+from windrow.ingest.fetch.body import ACCEPT_ENCODING, read_body
 from windrow.ingest.fetch.chain import REDIRECTS, Chain
 from windrow.ingest.fetch.charset import detect_charset, is_text
 from windrow.ingest.fetch.credentials import Credentials
-from windrow.ingest.fetch.decoding import ACCEPT_ENCODING
 from windrow.ingest.fetch.guard import Guard
 from windrow.ingest.fetch.limits import FetchLimits
 from windrow.ingest.fetch.resolver import Resolver

@@ -1,1 +1,1 @@
-"""Which pages belong to a crawl: URLs, scope, robots.txt, sitemaps, llms.txt. Pure, no fetching."""
+"""Which pages belong to a crawl: URLs, scope, robots.txt, sitemaps, llms.txt."""

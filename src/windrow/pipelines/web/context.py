@@ -13,7 +13,7 @@ from windrow.ingest.enrich.llm import Model
 from windrow.ingest.fetch.credentials import Credentials
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.options import ScrapeOptions
-from windrow.ingest.web.robots_cache import RobotsCache
+from windrow.ingest.web.robots import RobotsCache
 from windrow.ingest.web.scope import CrawlOptions, Scope
 from windrow.pipelines.web.credentials import Vault
 from windrow.queue.job import Job

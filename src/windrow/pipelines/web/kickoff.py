@@ -14,8 +14,7 @@ from typing import Final
 
 from windrow.errors import FetchError, GroupEnded, IngestError, InvalidOptions, ScrapeFailed
 from windrow.ingest.fetch.credentials import Credentials
-from windrow.ingest.web.discovery import fetch_llms_txt, read_sitemaps, sitemap_urls
-from windrow.ingest.web.llms_txt import llms_txt_urls
+from windrow.ingest.web.discovery import fetch_llms_txt, llms_txt_urls, read_sitemaps, sitemap_urls
 from windrow.ingest.web.robots import ALLOWS_ALL, Robots
 from windrow.ingest.web.scope import Scope
 from windrow.pipelines.index.sessions import open_session

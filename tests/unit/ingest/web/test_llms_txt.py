@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.ingest.web.llms_txt import is_llms_txt, llms_txt_urls, read_llms_txt
+from windrow.ingest.web.discovery import is_llms_txt, llms_txt_urls, read_llms_txt
 
 WHERE = "https://example.org/docs/llms.txt"
 
