@@ -13,7 +13,8 @@ from typing import Annotated, Any, BinaryIO, cast
 import msgspec
 import typer
 
-from windrow.cli.job_options import (
+from windrow.cli.lazy import Noun
+from windrow.cli.options import (
     ConflictOption,
     HeadersOption,
     LeaseOption,
@@ -29,7 +30,6 @@ from windrow.cli.job_options import (
     UniqueOption,
     duration_option,
 )
-from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     MISUSED,
     AfterOption,
@@ -557,7 +557,7 @@ def _edit_payload(job: Job) -> dict[str, Any]:
     stays as it is."""
     text = msgspec.json.format(msgspec.json.encode(redact(job.payload)), indent=2).decode()
     try:
-        from windrow.cli.editor import edit_text
+        from windrow.cli.terminal import edit_text
 
         edited = edit_text(text + "\n", ".json")
     except ConfigError as error:

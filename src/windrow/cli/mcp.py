@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windrow.cli.log_options import (
+from windrow.cli.options import (
     LogFormatOption,
     LogLevelOption,
     VerboseOption,

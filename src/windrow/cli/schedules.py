@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from windrow.cli.job_options import (
+from windrow.cli.lazy import Noun
+from windrow.cli.options import (
     ConflictOption,
     HeadersOption,
     LeaseOption,
@@ -23,7 +24,6 @@ from windrow.cli.job_options import (
     UniqueOption,
     duration_option,
 )
-from windrow.cli.lazy import Noun
 from windrow.cli.output import (
     DatabaseOption,
     JsonOption,

@@ -14,7 +14,6 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from windrow.cli.keyboard import Keys, pressed_keys
 from windrow.cli.output import (
     MISUSED,
     DatabaseOption,
@@ -27,6 +26,7 @@ from windrow.cli.output import (
     print_json,
     table_lines,
 )
+from windrow.cli.terminal import Keys, pressed_keys
 from windrow.errors import WindrowError
 from windrow.queue.job import JobState
 from windrow.redaction import redact_url

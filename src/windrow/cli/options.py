@@ -1,20 +1,52 @@
-"""Options about the log, the same in every command that runs until it is stopped."""
+"""Options that several commands share: those of a new job, and those about the log."""
 
 from __future__ import annotations
 
 import logging
 import os
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.output import MISUSED, give_up, load
+from windrow.cli.output import MISUSED, give_up, load, parse_duration
 from windrow.errors import ConfigError
 from windrow.logging import FORMATS, LEVELS, configure_logging, event
 from windrow.settings import SUPERVISOR, Settings, unknown_variables
 
 logger = logging.getLogger(__name__)
+
+
+def duration_option(help: str) -> Any:
+    return typer.Option(parser=parse_duration, metavar="TIME", help=help)
+
+
+QueueOption = Annotated[str | None, typer.Option(help="The queue of the job (default: default).")]
+PriorityOption = Annotated[int | None, typer.Option(help="Higher runs first (default: 5).")]
+UniqueOption = Annotated[
+    str | None, typer.Option(help="Unique key: no second live job has the same one.")
+]
+ConflictOption = Annotated[
+    str | None,
+    typer.Option(help="For --unique: return (default), reject, replace or follow."),
+]
+TenantOption = Annotated[str | None, typer.Option(help="The tenant that owns the job.")]
+HeadersOption = Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object.")]
+TagOption = Annotated[list[str] | None, typer.Option(help="A tag; may be repeated.")]
+MaxAttemptsOption = Annotated[int | None, typer.Option(help="Runs that may fail (default: 5).")]
+MaxCrashesOption = Annotated[int | None, typer.Option(help="Runs that may crash (default: 5).")]
+LeaseOption = Annotated[
+    float | None, duration_option("Length of a lease (default: the handler's).")
+]
+RetentionOption = Annotated[
+    float | None, duration_option("How long it is kept after its end (default: the queue's).")
+]
+LimitOption = Annotated[
+    list[str] | None, typer.Option(help="The key of a limit it counts under; may be repeated.")
+]
+MaxHoldOption = Annotated[
+    float | None, duration_option("Fail it if limits hold it for longer (default: never).")
+]
 
 LogFormatOption = Annotated[
     str | None,
