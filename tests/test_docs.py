@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from windrow.queue.job import JobState
 from windrow.queue.records import JobRow
-from windrow.worker import depths
+from windrow.worker import metrics
 from windrow.worker.metrics import Metrics
 
 ROOT = Path(__file__).parent.parent
@@ -161,6 +161,6 @@ def test_every_metric_is_in_the_guide() -> None:
     text = (ROOT / "docs/guides/observability.md").read_text("utf-8")
     registry = CollectorRegistry()
     Metrics(registry)
-    for family in [*registry.collect(), *depths.families(None)]:
+    for family in [*registry.collect(), *metrics.families(None)]:
         name = f"{family.name}_total" if family.type == "counter" else family.name
         assert f"`{name}`" in text, name

@@ -17,7 +17,7 @@ from prometheus_client.metrics_core import Metric
 
 from windrow.queue.job import JobState
 from windrow.queue.records import QueueInfo
-from windrow.worker import depths
+from windrow.worker import metrics
 from windrow.worker.metrics import Metrics
 
 ROOT = Path(__file__).parent.parent
@@ -45,7 +45,7 @@ def exported() -> dict[str, set[str]]:
     queue = QueueInfo(
         name="q", counts={JobState.READY: 1}, is_paused=False, oldest_ready_at=datetime.now(UTC)
     )
-    for family in depths.families([queue]):
+    for family in metrics.families([queue]):
         known[family.name] = labels_of(family)
     return known
 

@@ -19,7 +19,7 @@ from windrow.queue.job import JobState
 from windrow.queue.opening import open_store
 from windrow.queue.store import Store
 from windrow.services.working import CYCLE_THRESHOLDS
-from windrow.worker.leader import RENEW_SECONDS, TERM_SECONDS
+from windrow.worker.maintenance import RENEW_SECONDS, TERM_SECONDS
 from windrow.worker.worker import DEFAULT_RESCUE
 
 PATIENCE = 60.0

@@ -32,7 +32,7 @@ from windrow.queue.opening import open_store
 from windrow.queue.records import Claim, Finish, Finished
 from windrow.queue.sqlite import connection
 from windrow.queue.store import Store
-from windrow.worker.memory import memory_in_use
+from windrow.worker.watchdog import memory_in_use
 
 # What the kind `write` leaves behind through `job.tx`; no key: a second row would stay.
 ROWS = "CREATE TABLE IF NOT EXISTS trust_rows (job text NOT NULL, token text NOT NULL)"

@@ -14,8 +14,7 @@ from windrow.worker.claimer import Claimer
 from windrow.worker.completer import Completer, End
 from windrow.worker.executor import Executor
 from windrow.worker.heartbeat import Heartbeat
-from windrow.worker.leader import Leader
-from windrow.worker.maintenance import Promoter, Rescuer, Stager
+from windrow.worker.maintenance import Leader, Promoter, Rescuer, Stager
 from windrow.worker.runs import Run, Stop
 
 

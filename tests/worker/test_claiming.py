@@ -16,10 +16,10 @@ from windrow.queue.checks import SizeLimits
 from windrow.queue.job import JobState
 from windrow.queue.records import Change, Claim, Finish, Finished
 from windrow.queue.store import Store
-from windrow.worker import completer, pace
+from windrow.worker import completer, executor
 from windrow.worker.completer import HELPERS, MOST_AT_ONCE
+from windrow.worker.executor import Pace
 from windrow.worker.observers import Observer, Observers
-from windrow.worker.pace import Pace
 from windrow.worker.runs import Run, Runs
 
 
@@ -237,8 +237,8 @@ def test_worker_that_has_just_begun_claims_ahead_by_what_it_has_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(pace, "time", SimpleNamespace(monotonic=lambda: now))
-    begun = pace.Pace()
+    monkeypatch.setattr(executor, "time", SimpleNamespace(monotonic=lambda: now))
+    begun = Pace()
     assert begun.ahead() == 0
     for _ in range(40):
         begun.count()

@@ -17,7 +17,7 @@ from tests.faults import FaultyStore
 from windrow import Cancel, Fail, Job, Queue, Snooze, Worker, handler
 from windrow.errors import ConfigError
 from windrow.queue.store import Store
-from windrow.worker import depths, metrics
+from windrow.worker import metrics
 from windrow.worker.metrics import Metrics, serve_metrics, watch_queue
 
 
@@ -166,14 +166,14 @@ async def test_a_scrape_tells_how_full_the_queues_are(
 async def test_the_database_is_asked_seldom_however_often_somebody_scrapes(
     store: Store, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(depths, "FRESH_SECONDS", 3600.0)
+    monkeypatch.setattr(metrics, "FRESH_SECONDS", 3600.0)
     counted = FaultyStore(store)
     queue = Queue(counted)
     with serve_metrics(0, registry=registry) as port, watch_queue(queue, registry):
         await asyncio.gather(*(scrape(port) for _ in range(5)))
         await queue.enqueue("work")
         stale = await scrape(port)
-        monkeypatch.setattr(depths, "FRESH_SECONDS", 0.0)
+        monkeypatch.setattr(metrics, "FRESH_SECONDS", 0.0)
         fresh = await scrape(port)
 
     assert counted.calls("list_queues") == 2
@@ -209,7 +209,7 @@ async def test_labels_are_bounded_by_counting_the_rest_together(
     queue: Queue, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "MOST_LABELS", 2)
-    monkeypatch.setattr(depths, "MOST_QUEUES", 2)
+    monkeypatch.setattr(metrics, "MOST_QUEUES", 2)
     for number in range(5):
         await queue.enqueue("work", {"how": "done"}, queue=f"queue-{number}")
     with watch_queue(queue, registry) as collector:

@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from windrow.worker.memory import MemoryGuard, memory_in_use
-from windrow.worker.watchdog import Watchdog
+from windrow.worker.watchdog import MemoryGuard, Watchdog, memory_in_use
 
 
 def block_the_loop(watchdog: Watchdog) -> None:

@@ -27,7 +27,6 @@ from windrow.worker.batches import Batches, run_batch
 from windrow.worker.classify import classify, to_outcome, wait_for, with_backoff
 from windrow.worker.lines import Lines
 from windrow.worker.observers import Observers
-from windrow.worker.pace import Pace
 from windrow.worker.processes import Processes
 from windrow.worker.registry import Handler
 from windrow.worker.run_log import duration
@@ -43,6 +42,12 @@ QUIET_SECONDS: Final = 5.0
 SELF_CANCELLED: Final = "the handler cancelled its own task"
 
 Ended = Callable[[Run, Outcome | None], None]
+
+# Jobs that will be started within so many seconds, going by those of late, may be claimed ahead.
+AHEAD_SECONDS: Final = 0.1
+MOST_AHEAD: Final = 2000
+# A worker that has just begun goes by less than that, but not by a few jobs in no time.
+FIRST_SECONDS: Final = 0.02
 
 
 class Executor:
@@ -362,3 +367,27 @@ def _stopped(run: Run) -> Outcome | None:
             return Snooze(0)
         case None:
             return Fail(SELF_CANCELLED)
+
+
+class Pace:
+    """How many runs ended in the last moments."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._count = 0
+        self._rate = 0.0
+
+    def count(self) -> None:
+        self._count += 1
+
+    def ahead(self) -> int:
+        """The jobs that would be started in the next moment if it goes on like this."""
+        now = time.monotonic()
+        passed = now - self._since
+        if passed >= AHEAD_SECONDS:
+            self._rate = self._count / passed
+            self._since, self._count = now, 0
+            rate = self._rate
+        else:
+            rate = max(self._rate, self._count / max(passed, FIRST_SECONDS))
+        return min(MOST_AHEAD, int(rate * AHEAD_SECONDS))

@@ -1,20 +1,28 @@
-"""Says when the event loop stands still: a handler that blocks it holds up every other one, and
-the heartbeat with them. The stack of the culprit is logged while it happens."""
+"""What watches a worker's process: `Watchdog` its event loop, `MemoryGuard` its memory.
+
+A handler that blocks the loop holds up every other one, and the heartbeat with them: the stack of
+the culprit is logged while it happens. Above the ceiling of its memory the worker stops as if it
+were asked to, and whoever started it starts a fresh one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import resource
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from itertools import dropwhile
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from windrow.logging import event
+from windrow.worker.service import Service
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +30,9 @@ STALL_SECONDS: Final = 2.0
 TICKS_PER_STALL: Final = 4
 _LOOP: Final = asyncio.events.__file__
 _WINDROW: Final = str(Path(__file__).parents[1])
+
+LOOK_SECONDS: Final = 5.0
+_STATM: Final = Path("/proc/self/statm")
 
 
 class Watchdog:
@@ -81,3 +92,33 @@ def _stack_of_handler(frame: FrameType) -> str:
     called = frames[begins[-1] + 1 :] if begins else frames
     own = list(dropwhile(lambda one: one.filename.startswith(_WINDROW), called))
     return "".join(traceback.format_list(own or called)).rstrip()
+
+
+class MemoryGuard(Service):
+    def __init__(self, ceiling: int, recycle: Callable[[], None]) -> None:
+        super().__init__()
+        self._ceiling = ceiling
+        self._recycle = recycle
+
+    async def run_once(self) -> float:
+        used = memory_in_use()
+        if used > self._ceiling:
+            logger.warning(
+                "this worker uses %d MiB of the %d it may: it stops and begins afresh",
+                used >> 20,
+                self._ceiling >> 20,
+                extra=event("worker.recycled", used_bytes=used, max_bytes=self._ceiling),
+            )
+            self._recycle()
+            self.stop()
+        return LOOK_SECONDS
+
+
+def memory_in_use() -> int:
+    """Resident bytes of this process; where only the peak is known, that."""
+    try:
+        pages = int(_STATM.read_text().split()[1])
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    return pages * os.sysconf("SC_PAGE_SIZE")

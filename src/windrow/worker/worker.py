@@ -31,17 +31,14 @@ from windrow.worker.claimer import Claimer
 from windrow.worker.completer import Completer
 from windrow.worker.executor import Executor
 from windrow.worker.heartbeat import Heartbeat, Presence
-from windrow.worker.leader import Leader
-from windrow.worker.maintenance import Promoter, Pruner, Rescuer, Scheduler, Stager
-from windrow.worker.memory import MemoryGuard
+from windrow.worker.maintenance import Leader, Promoter, Pruner, Rescuer, Scheduler, Stager
 from windrow.worker.observers import Observer, Observers
-from windrow.worker.presets import find_preset
-from windrow.worker.registry import Handler, by_kind
+from windrow.worker.registry import Handler, by_kind, find_preset
 from windrow.worker.run_log import log_stopping
 from windrow.worker.runs import Runs, Stop
 from windrow.worker.service import Service
 from windrow.worker.startup import Startup, log_started
-from windrow.worker.watchdog import Watchdog
+from windrow.worker.watchdog import MemoryGuard, Watchdog
 
 logger = logging.getLogger(__name__)
 
