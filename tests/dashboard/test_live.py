@@ -6,7 +6,7 @@ import asyncio
 
 from windrow import Queue
 from windrow.services.broadcasting import Broadcast, Wanted
-from windrow.web.live import tell
+from windrow.web.pages import tell
 
 CHANGE = b"event: change\ndata: \n\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.web.tree import DEEPEST, Branch, grow
+from windrow.web.runs import DEEPEST, Branch, grow
 
 
 def grown(*urls: str) -> list[Branch]:

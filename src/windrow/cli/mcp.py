@@ -77,7 +77,7 @@ def mcp(
 
 
 async def _serve_stdio(settings: Settings, identity: Identity, no_worker: bool) -> None:
-    from windrow.mcp.stdio import serve_stdio
+    from windrow.mcp.server import serve_stdio
     from windrow.services.attending import attend
     from windrow.services.searching import Searching
     from windrow.services.working import COMMAND_HANDLERS

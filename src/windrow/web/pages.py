@@ -1,10 +1,16 @@
-"""What all pages share: templates, who looks, the headers that keep strangers out."""
+"""What all pages share: templates, who looks, the headers that keep strangers out.
+
+`/ui/events` tells open pages that something has happened. What it was they ask for themselves; what
+happens within a second is told as one.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from windrow import __version__
 from windrow.api.errors import ApiError
@@ -23,6 +29,7 @@ from windrow.errors import WindrowError
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
 from windrow.redaction import redact_json
+from windrow.services.broadcasting import Beat, Broadcast, TooManyListeners, Wanted
 from windrow.services.keys import Role
 from windrow.services.tenant_queue import TenantQueue
 from windrow.web.sessions import NOTE, Forbidden, NotLoggedIn, Sessions, Viewer
@@ -56,6 +63,9 @@ PLACES: Final = {
 }
 
 Page = Callable[["Look"], Awaitable[Response]]
+
+BEAT_SECONDS: Final = 15.0
+REST_SECONDS: Final = 1.0
 
 
 class Look:
@@ -297,3 +307,47 @@ def load_templates() -> None:
     """Make the code of all templates, so that who opens a page first need not wait for it."""
     for name in ENVIRONMENT.list_templates():
         ENVIRONMENT.get_template(name)
+
+
+async def follow(look: Look) -> Response:
+    broadcast: Broadcast = look.request.app.state.broadcast
+    stream = tell(broadcast, Wanted(tenant=look.viewer.tenant))
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+
+async def tell(
+    broadcast: Broadcast, wanted: Wanted, *, rest: float = REST_SECONDS
+) -> AsyncIterator[bytes]:
+    """Also of what happens while it rests, when it has rested. When it begins to listen, it tells
+    of whatever may have happened before."""
+    happened = asyncio.Event()
+    listening = asyncio.create_task(_listen(broadcast, wanted, happened))
+    try:
+        yield b"retry: 3000\n\n"
+        while not listening.done():
+            try:
+                async with asyncio.timeout(BEAT_SECONDS):
+                    await happened.wait()
+            except TimeoutError:
+                yield b": beat\n\n"
+                continue
+            happened.clear()
+            yield b"event: change\ndata: \n\n"
+            await asyncio.sleep(rest)
+    finally:
+        listening.cancel()
+
+
+async def _listen(broadcast: Broadcast, wanted: Wanted, happened: asyncio.Event) -> None:
+    try:
+        # With too many listeners, or when the server stops, it ends: the page asks again later.
+        with suppress(TooManyListeners):
+            async with aclosing(broadcast.listen(wanted, None, beat=BEAT_SECONDS)) as events:
+                await anext(events)  # a beat: from now on
+                happened.set()
+                async for one in events:
+                    if not isinstance(one, Beat):
+                        happened.set()
+    finally:
+        happened.set()

@@ -1,8 +1,12 @@
-"""Crawls, batches and other groups: how far they are, and what can be done with them."""
+"""Crawls, batches and other groups: how far they are, and what can be done with them.
+
+The pages of a crawl are drawn by their paths, as the folders of a site.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -24,12 +28,13 @@ from windrow.services.web.crawls import (
 )
 from windrow.services.web.starting import fetch_again
 from windrow.web.pages import Look
-from windrow.web.tree import grow
 
 PAGE: Final = 50
 TREE_PAGES: Final = 500  # the newest that ended, of which the tree by path is made
 MOST_BAD: Final = 1000  # pages with an error for an answer that are counted
 SILENT_SECONDS: Final = 30.0  # without an end, after which a group is said to stand still
+
+DEEPEST: Final = 12  # parts of a path; what is below stays together
 
 
 async def show_list(look: Look) -> Response:
@@ -179,3 +184,63 @@ def progress_of(group: Group, last_end: datetime | None, now: datetime) -> dict[
 def _address(page: Job) -> str:
     """Whoever enqueues a page by itself may have written anything there."""
     return str(page.payload.get("url", "")) if isinstance(page.payload, dict) else ""
+
+
+@dataclass(slots=True)
+class Branch:
+    """A part of a path. It may be a page itself (`job`) and have others below it."""
+
+    name: str
+    path: str
+    job: str | None = None
+    trouble: str = ""  # "failed", or the error that it answered with ("404")
+    pages: int = 0  # with those below it
+    troubled: int = 0  # of these
+    below: dict[str, Branch] = field(default_factory=dict)
+
+    @property
+    def branches(self) -> Sequence[Branch]:
+        return sorted(self.below.values(), key=lambda one: one.name)
+
+
+def grow(pages: Iterable[tuple[str, str, str]]) -> Sequence[Branch]:
+    """The sites that addresses are of, with their pages; each comes with its job and its trouble,
+    if any. Of a page that was fetched more than once the first counts."""
+    root = Branch("", "")
+    for url, job, trouble in pages:
+        way = [root]
+        for name in _parts(url):
+            at = way[-1]
+            if name not in at.below:
+                at.below[name] = Branch(name, at.path + name)
+            way.append(at.below[name])
+        if way[-1].job is None:
+            way[-1].job, way[-1].trouble = job, trouble
+            for at in way:
+                at.pages += 1
+                at.troubled += bool(trouble)
+    for one in root.branches:
+        _join(one)
+    return root.branches
+
+
+def _parts(url: str) -> Iterator[str]:
+    """`example.org`, `/docs`, `/guide`, `/one?page=2`. By hand: it may be no address at all."""
+    place, _, rest = url.partition("://")[2].partition("/")
+    yield place or "?"
+    path, mark, query = rest.partition("?")
+    names = [f"/{name}" for name in path.split("/", DEEPEST)] if rest else []
+    if names:
+        names[-1] += mark + query
+    yield from names
+
+
+def _join(branch: Branch) -> None:
+    """A part that is no page and leads to one other only is written with it."""
+    for one in branch.below.values():
+        _join(one)
+    while branch.job is None and len(branch.below) == 1:
+        [only] = branch.below.values()
+        branch.name += only.name
+        branch.path, branch.job, branch.trouble = only.path, only.job, only.trouble
+        branch.below = only.below

@@ -24,13 +24,14 @@ from windrow.queue.queue import Queue
 from windrow.services.keys import hash_key
 from windrow.services.pacing import PaceKeeper
 from windrow.settings import Settings
-from windrow.web import admin, jobs, knowledge, live, overview, runs
+from windrow.web import admin, jobs, knowledge, overview, runs
 from windrow.web.pages import (
     ENVIRONMENT,
     HEADERS,
     STATIC,
     Look,
     Page,
+    follow,
     load_templates,
     page,
     set_cookie,
@@ -113,7 +114,7 @@ ROUTES: Final = [
     _post("/ui/schedules", admin.change_schedule),
     _get("/ui/settings", admin.show_settings),
     _post("/ui/settings", admin.change_keys),
-    _get("/ui/events", live.follow),
+    _get("/ui/events", follow),
     _post("/ui/logout", log_out),
     Route("/ui/login", show_login, methods=["GET"], include_in_schema=False),
     Route("/ui/login", log_in, methods=["POST"], include_in_schema=False),
