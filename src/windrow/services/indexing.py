@@ -198,7 +198,7 @@ async def open_rerank(settings: Settings) -> AsyncIterator[Rerank | None]:
     if not settings.rerank_url:
         yield None
         return
-    from windrow.search.reranking import EndpointReranker
+    from windrow.search.reranker import EndpointReranker
 
     async with EndpointReranker.from_settings(settings) as reranker:
         yield reranker.rerank
