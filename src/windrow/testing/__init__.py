@@ -6,7 +6,6 @@ The fixtures are in `windrow.testing.plugin`; nothing here needs pytest.
 from __future__ import annotations
 
 from windrow.clock import FakeClock
-from windrow.testing.asserting import assert_enqueued, assert_not_enqueued
-from windrow.testing.draining import drain
+from windrow.testing.jobs import assert_enqueued, assert_not_enqueued, drain
 
 __all__ = ["FakeClock", "assert_enqueued", "assert_not_enqueued", "drain"]
