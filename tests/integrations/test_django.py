@@ -14,7 +14,7 @@ import pytest
 
 from windrow import Queue
 from windrow.errors import ConfigError
-from windrow.integrations.django.opening import url_of
+from windrow.integrations.django.queue import url_of
 
 SHOP = Path(__file__).parents[2] / "examples" / "django_shop"
 

@@ -10,8 +10,7 @@
 
 from __future__ import annotations
 
-from windrow.integrations.django.enqueueing import enqueue, enqueue_on_commit
 from windrow.integrations.django.handlers import project_handlers
-from windrow.integrations.django.opening import close_queue, get_queue
+from windrow.integrations.django.queue import close_queue, enqueue, enqueue_on_commit, get_queue
 
 __all__ = ["close_queue", "enqueue", "enqueue_on_commit", "get_queue", "project_handlers"]

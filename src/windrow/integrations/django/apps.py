@@ -8,7 +8,7 @@ from django.apps import AppConfig
 from django.core.signals import setting_changed
 from django.db.models.signals import post_migrate
 
-from windrow.integrations.django.opening import close_queue, database_alias, queue_url
+from windrow.integrations.django.queue import close_queue, database_alias, queue_url
 from windrow.queue.queue import Queue
 
 

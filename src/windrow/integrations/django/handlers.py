@@ -17,7 +17,7 @@ from django.apps import apps
 from django.db import close_old_connections
 from django.utils.module_loading import module_has_submodule
 
-from windrow.integrations.django.opening import configured
+from windrow.integrations.django.queue import configured
 from windrow.worker.registry import Handler, by_kind
 
 

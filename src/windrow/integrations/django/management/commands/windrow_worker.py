@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from windrow.errors import WindrowError
 from windrow.integrations.django.handlers import project_handlers
-from windrow.integrations.django.opening import queue_options, queue_url
+from windrow.integrations.django.queue import queue_options, queue_url
 from windrow.logging import configure_logging
 from windrow.queue.queue import Queue
 from windrow.settings import load_settings

@@ -1,4 +1,4 @@
-"""Where the queue is, by Django's settings, and the one queue of this process.
+"""The one queue of this process, by Django's settings, and enqueueing in Django's transaction.
 
     WINDROW = {
         "DATABASE": "default",              # which of DATABASES the queue is in
@@ -7,7 +7,8 @@
         "HANDLERS": ["shop.mail"],          # modules with handlers, besides the apps' `jobs`
     }
 
-All of it may be left out: then the queue is in the database Django calls `default`.
+All of it may be left out: then the queue is in the database Django calls `default`. Views and
+models enqueue in Django's own transaction, or after it.
 """
 
 from __future__ import annotations
@@ -16,20 +17,26 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar, Unpack, overload
 from urllib.parse import quote
 
 from django.conf import settings
-from django.db import connections
+from django.db import connections, transaction
 
 from windrow.errors import ConfigError
+from windrow.queue.job import EnqueueOptions, Job
+from windrow.queue.kinds import HandlerLike
 from windrow.queue.queue import Queue
 from windrow.queue.sync_queue import SyncQueue
+from windrow.queue.typed_kind import TypedKind
 
 KNOWN: Final = ("DATABASE", "URL", "OPTIONS", "HANDLERS")
 
 _lock: Final = threading.Lock()
 _opened: dict[int, SyncQueue] = {}  # by process: its thread does not survive a fork
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 
 def get_queue() -> SyncQueue:
@@ -110,3 +117,69 @@ def _postgres_url(database: Mapping[str, Any], name: str) -> str:
     if host.startswith("/"):  # the folder of a socket
         return f"postgresql://{login}/{quote(name, safe='')}?host={quote(host, safe='')}"
     return f"postgresql://{login}{host}{port}/{quote(name, safe='')}"
+
+
+@overload
+def enqueue(kind: str, payload: Any = None, **options: Unpack[EnqueueOptions]) -> Job: ...
+@overload
+def enqueue(
+    kind: HandlerLike[None, R], payload: None = None, **options: Unpack[EnqueueOptions]
+) -> Job[R]: ...
+@overload
+def enqueue(kind: HandlerLike[P, R], payload: P, **options: Unpack[EnqueueOptions]) -> Job[R]: ...
+def enqueue(
+    kind: str | HandlerLike[Any, Any], payload: Any = None, **options: Unpack[EnqueueOptions]
+) -> Job[Any]:
+    """Enqueue a job, as `Queue.enqueue` does. Inside `transaction.atomic()` it is
+    stored by that transaction: committed with it, or rolled back; outside, on return."""
+    if not shares_database():
+        if transaction.get_connection().in_atomic_block:
+            raise ConfigError(
+                'the queue is in a database of its own (WINDROW["URL"]), so it cannot share this '
+                "transaction: use enqueue_on_commit"
+            )
+        return get_queue().enqueue(kind, payload, **options)
+    connection = connections[database_alias()]
+    if connection.in_atomic_block:
+        connection.ensure_connection()
+        options["tx"] = connection.connection
+    return get_queue().enqueue(kind, payload, **options)
+
+
+@overload
+def enqueue_on_commit(
+    kind: str, payload: Any = None, *, using: str | None = None, **options: Unpack[EnqueueOptions]
+) -> None: ...
+@overload
+def enqueue_on_commit(
+    kind: HandlerLike[None, Any],
+    payload: None = None,
+    *,
+    using: str | None = None,
+    **options: Unpack[EnqueueOptions],
+) -> None: ...
+@overload
+def enqueue_on_commit(
+    kind: HandlerLike[P, Any],
+    payload: P,
+    *,
+    using: str | None = None,
+    **options: Unpack[EnqueueOptions],
+) -> None: ...
+def enqueue_on_commit(
+    kind: str | HandlerLike[Any, Any],
+    payload: Any = None,
+    *,
+    using: str | None = None,
+    **options: Unpack[EnqueueOptions],
+) -> None:
+    """Enqueue a job as soon as the transaction is committed; if it is rolled back, never. For a
+    queue in another database: a crash right after the commit may lose the job, so where both are in
+    the same database `enqueue` is better."""
+    if isinstance(kind, TypedKind):
+        kind.check_payload(payload)  # after the commit it would be too late
+
+    def after_commit() -> None:
+        get_queue().enqueue(kind, payload, **options)
+
+    transaction.on_commit(after_commit, using=using)
