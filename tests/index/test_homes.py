@@ -26,7 +26,7 @@ from windrow.index.home import (
     point_id,
 )
 from windrow.index.pgvector import PgvectorIndex
-from windrow.index.weighing import Weights, weigh
+from windrow.index.qdrant_terms import Weights, weigh
 
 
 def content(name: str) -> str:

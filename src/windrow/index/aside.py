@@ -17,7 +17,7 @@ import msgspec
 
 from windrow.errors import ProcessDied
 from windrow.index.chunk import Chunk, chunk
-from windrow.index.weighing import Weights, weigh
+from windrow.index.qdrant_terms import Weights, weigh
 from windrow.worker.processes import Processes
 
 if TYPE_CHECKING:

@@ -23,14 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 from windrow.errors import IndexUnavailable
-from windrow.index.conditions import (
-    AnyOf,
-    BeginsWith,
-    Condition,
-    Contains,
-    Within,
-    conditions_of,
-)
 from windrow.index.globs import fits
 from windrow.index.home import (
     MOST_FETCHED,
@@ -48,7 +40,18 @@ from windrow.index.home import (
     lean_payload_of,
     uuid_text,
 )
-from windrow.index.weighing import Weigh, Weights, bm25, weigh
+from windrow.index.qdrant_terms import (
+    AnyOf,
+    BeginsWith,
+    Condition,
+    Contains,
+    Weigh,
+    Weights,
+    Within,
+    bm25,
+    conditions_of,
+    weigh,
+)
 
 if TYPE_CHECKING:
     import qdrant_edge

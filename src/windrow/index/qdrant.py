@@ -13,14 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from windrow.errors import IndexUnavailable
-from windrow.index.conditions import (
-    AnyOf,
-    BeginsWith,
-    Condition,
-    Contains,
-    Within,
-    conditions_of,
-)
 from windrow.index.globs import fits
 from windrow.index.home import (
     MOST_FETCHED,
@@ -36,7 +28,15 @@ from windrow.index.home import (
     label_payload,
     payload_of,
 )
-from windrow.index.weighing import bm25
+from windrow.index.qdrant_terms import (
+    AnyOf,
+    BeginsWith,
+    Condition,
+    Contains,
+    Within,
+    bm25,
+    conditions_of,
+)
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient

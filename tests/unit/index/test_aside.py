@@ -15,7 +15,7 @@ import pytest
 from windrow.index.aside import LITTLE, MUCH, Aside, AsideEmbedder
 from windrow.index.chunk import chunk
 from windrow.index.embed.local import local_embedder
-from windrow.index.weighing import weigh
+from windrow.index.qdrant_terms import weigh
 
 TEXTS = [
     ("# Pots\n\n" + "They are round.\n\n" * 1000, "markdown"),

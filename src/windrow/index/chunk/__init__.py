@@ -43,7 +43,7 @@ def _pieces(text: str, start: int, language: str, limits: Limits) -> list[Piece]
 
         return markdown_pieces(text, start, limits)
     from windrow.index.chunk.code import code_pieces
-    from windrow.index.chunk.lines import line_pieces
+    from windrow.index.chunk.pieces import line_pieces
 
     pieces = code_pieces(text, start, language, limits)
     return line_pieces(text, start, len(text), limits) if pieces is None else pieces

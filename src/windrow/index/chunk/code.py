@@ -22,8 +22,7 @@ from windrow.index.chunk.grammars import (
     grammar_name,
     load,
 )
-from windrow.index.chunk.lines import line_pieces
-from windrow.index.chunk.pieces import Begins, Limits, Piece
+from windrow.index.chunk.pieces import Begins, Limits, Piece, line_pieces
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree

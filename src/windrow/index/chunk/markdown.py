@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from windrow.index.chunk.lines import cut, line_pieces
-from windrow.index.chunk.pieces import Begins, Limits, Piece
+from windrow.index.chunk.pieces import Begins, Limits, Piece, cut, line_pieces
 
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter

@@ -1,13 +1,26 @@
-"""A filter as conditions that an index of Qdrant's knows, in this process or in a server: what is
-asked of the payload is the same, only the words for it differ."""
+"""What Qdrant's two indexes share, the embedded one and the server: conditions and word weights.
+
+A filter becomes conditions: what is asked of the payload is the same, only the words for it differ.
+`weigh` says what the words of a chunk weigh (BM25); how rare words are is weighed by the index
+itself, when it is asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
 from windrow.index.globs import literal_prefix
 from windrow.index.home import Filter
+
+if TYPE_CHECKING:
+    import qdrant_edge
+
+Weights = tuple[list[int], list[float]]  # words by their numbers, and the weight of each
+# Those of texts, from somebody who does it elsewhere; None if that is better done here.
+Weigh = Callable[[Sequence[str]], Awaitable[list[Weights] | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +71,18 @@ def conditions_of(filter: Filter, exact: str | None = None) -> Iterator[Conditio
         yield Within("date", filter.since, filter.until)
     if exact is not None:
         yield Contains("text", exact)
+
+
+@cache
+def bm25() -> qdrant_edge.Bm25:
+    import qdrant_edge as edge
+
+    # Words of prose as they are, identifiers as a whole and in their parts.
+    return edge.Bm25(edge.Bm25Config(tokenizer=edge.TokenizerType.Code))
+
+
+def weigh(texts: Sequence[str]) -> list[Weights]:
+    """Takes CPU time: call it in a thread."""
+    embed = bm25().embed_document
+    found = [embed(text) for text in texts]
+    return [(one.indices, one.values) for one in found]
