@@ -112,6 +112,7 @@ app = typer.Typer(
     cls=commands(COMMANDS),
     help="Durable ingestion: jobs in a database, nothing silently lost.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
