@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow.db.statements import load_statements
+from windrow.db.statements import load_sources, load_statement
 from windrow.db.typed import PACKAGES, Dialect, find_statements, typed
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
@@ -149,7 +149,7 @@ def sql_files(package: str) -> list[Path]:
 
 
 def names(store: str) -> set[str]:
-    return set(load_statements(f"windrow.queue.{store}"))
+    return set(load_sources(f"windrow.queue.{store}"))
 
 
 def test_both_stores_have_the_same_statements_apart_from_the_declared() -> None:
@@ -262,7 +262,7 @@ def branches(part: str) -> set[str]:
 
 def parts(name: str) -> dict[str, str]:
     """The parts of a WITH by name, in one line each."""
-    line = " ".join(load_statements("windrow.queue.postgres")[name].text.split())
+    line = " ".join(load_statement("windrow.queue.postgres", name).text.split())
     found = {}
     while match := re.match(r"(?:WITH |, )(\w+) AS (MATERIALIZED )?\(", line):
         end = closing(line, match.end())

@@ -12,7 +12,7 @@ import pytest
 
 from tests.size.figures import WAYS
 from tests.size.source import SOURCE
-from windrow.db.statements import load_statements
+from windrow.db.statements import load_sources, load_statement
 
 # What a statement of a hot verb does to the tables of jobs.
 WRITES = {
@@ -59,8 +59,11 @@ def _ways(store: str) -> list[list[str]]:
 def _writing(store: str) -> set[str]:
     return {
         name
-        for name, statement in load_statements(f"windrow.queue.{store}").items()
-        if any(pattern.search(statement.text) for pattern in WRITES.values())
+        for name in load_sources(f"windrow.queue.{store}")
+        if any(
+            pattern.search(load_statement(f"windrow.queue.{store}", name).text)
+            for pattern in WRITES.values()
+        )
     }
 
 

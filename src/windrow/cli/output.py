@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, Literal, P
 
 import msgspec
 import typer
-from rich.cells import cell_len, set_cell_size
 
 from windrow.errors import Blocked, ConfigError, InvalidOptions, InvalidSearch, WindrowError
 from windrow.logging import configuration, event
@@ -214,10 +213,10 @@ def table_lines(
     in # is set to the right."""
     cells = [[column.rstrip("#") for column in columns]]
     cells += [[_cell(value) for value in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
     if sum(widths) + 2 * (len(widths) - 1) > width:
         columns, cells = _without_empty(columns, cells)
-        widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+        widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
     widths = _fitted(widths, columns, width)
     for number, row in enumerate(cells):
         shown = [
@@ -267,11 +266,28 @@ def _fitted(widths: list[int], columns: Sequence[str], width: int) -> list[int]:
 
 
 def _set(text: str, width: int, column: str) -> str:
-    if cell_len(text) > width:
+    if _width(text) > width:
         # What is left of an id is copied to the next command: nothing may be added to it.
-        return text[:width] if column == "id" else set_cell_size(text, width - 1) + "…"
-    gap = " " * (width - cell_len(text))
+        return text[:width] if column == "id" else _shortened(text, width - 1) + "…"
+    gap = " " * (width - _width(text))
     return gap + text if column.endswith("#") else text + gap
+
+
+def _width(text: str) -> int:
+    """How many columns a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # not at the top: most tables need no rich
+
+    return cell_len(text)
+
+
+def _shortened(text: str, width: int) -> str:
+    if text.isascii():
+        return text[:width]
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, width)
 
 
 def job_fields(job: Job) -> dict[str, Any]:

@@ -9,11 +9,11 @@ text in each of them.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import msgspec
@@ -54,24 +54,25 @@ def parse_statement(name: str, source: str) -> Statement:
 
 
 @cache
-def load_statements(package: str) -> Mapping[str, Statement]:
-    """Every statement of a store's `sql/` folder by its file's name, with its parts in their
-    places; other names in braces are filled in by who runs the statement."""
-    folder = resources.files(package) / "sql"
-    parts = read_files(folder / "parts")
-    return {
-        name: parse_statement(name, _PART.sub(lambda match: parts.get(match[1], match[0]), source))
-        for name, source in read_files(folder).items()
-    }
+def load_statement(package: str, name: str) -> Statement:
+    """A statement of a package, by the name of its file in `sql/`, with its parts in their places;
+    other names in braces are filled in by who runs the statement."""
+    parts = load_sources(package, "sql/parts")
+    source = load_sources(package)[name]
+    return parse_statement(name, _PART.sub(lambda match: parts.get(match[1], match[0]), source))
 
 
-def read_files(folder: Traversable) -> dict[str, str]:
-    """The text of each SQL file in a folder, by its name; of a folder that is not there, none."""
-    if not folder.is_dir():
+@cache
+def load_sources(package: str, folder: str = "sql") -> Mapping[str, str]:
+    """The text of each SQL file in a folder of a package, by its name; of a folder that is not
+    there, none. All are read together, so that a process keeps those it began with while another
+    version is installed."""
+    path = folder_of(package) / folder
+    if not path.is_dir():
         return {}
     return {
-        file.name.removesuffix(".sql"): file.read_text("utf-8").rstrip()
-        for file in folder.iterdir()
+        file.name.removesuffix(".sql"): Path(file).read_text("utf-8").rstrip()
+        for file in os.scandir(path)
         if file.name.endswith(".sql")
     }
 
@@ -79,8 +80,10 @@ def read_files(folder: Traversable) -> dict[str, str]:
 @cache
 def load_gates(package: str) -> Mapping[str, Gate]:
     """The statements of a package's `sql/` folder whose header names a gate, by name."""
-    gates: dict[str, Gate] = {}
-    for file in resources.files("windrow").joinpath(*package.split(".")[1:], "sql").iterdir():
-        if file.name.endswith(".sql") and (found := _GATE.search(file.read_text("utf-8"))):
-            gates[file.name.removesuffix(".sql")] = cast(Gate, found[1])
-    return gates
+    found = {name: _GATE.search(source) for name, source in load_sources(package).items()}
+    return {name: cast(Gate, gate[1]) for name, gate in found.items() if gate is not None}
+
+
+def folder_of(package: str) -> Path:
+    """Where a package of Windrow is, found without importing it."""
+    return Path(__file__).parents[1].joinpath(*package.split(".")[1:])

@@ -25,14 +25,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib import resources
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
 
 from windrow.db.codec import encode
-from windrow.db.statements import Statement, parse_statement
+from windrow.db.statements import Statement, folder_of, load_sources, parse_statement
 from windrow.ids import are_plain_ids, is_id, plain_id
 
 Dialect = Literal["sqlite", "postgres"]
@@ -149,28 +149,17 @@ class TypedStatement:
 def typed(name: str, dialect: Dialect) -> TypedStatement:
     """The statement of this name; a KeyError if no package has one."""
     for package in PACKAGES:
-        folder = _folder(package)
-        if (file := folder / f"{name}.sql").is_file():
-            return _build(name, file.read_text("utf-8"), folder, dialect)
+        if (source := load_sources(package).get(name)) is not None:
+            return _build(name, source, folder_of(package) / "sql", dialect)
     raise KeyError(f"no package has a statement {name}")
 
 
 def find_statements() -> dict[str, str]:
     """All typed statements by name, with the package that has them."""
-    return {
-        file.name.removesuffix(".sql"): package
-        for package in PACKAGES
-        for file in _folder(package).iterdir()
-        if file.name.endswith(".sql")
-    }
+    return {name: package for package in PACKAGES for name in load_sources(package)}
 
 
-def _folder(package: str) -> Any:
-    """Its `sql/` folder, found without importing it."""
-    return resources.files("windrow").joinpath(*package.split(".")[1:], "sql")
-
-
-def _build(name: str, source: str, folder: Any, dialect: Dialect) -> TypedStatement:
+def _build(name: str, source: str, folder: Path, dialect: Dialect) -> TypedStatement:
     header = dict(_HEADER.findall(source))
     takes, each = _fields(header.get("takes", "")), _fields(header.get("each", ""))
     gives = _columns(header.get("gives", ""), folder)
@@ -201,14 +190,14 @@ def _fields(text: str) -> dict[str, str]:
     return dict(_FIELD.findall(text.replace("\n--", " ")))
 
 
-def _columns(text: str, folder: Any) -> dict[str, str]:
+def _columns(text: str, folder: Path) -> dict[str, str]:
     """The columns that `gives` names: listed there, or in a file."""
     if text and " " not in text:
         text = (folder / f"{text}.columns").read_text("utf-8").replace("\n", " ")
     return _fields(text)
 
 
-def _render(text: str, dialect: Dialect, takes: Types, folder: Any) -> str:
+def _render(text: str, dialect: Dialect, takes: Types, folder: Path) -> str:
     words = _WORDS[dialect]
 
     def word(match: re.Match[str]) -> str:

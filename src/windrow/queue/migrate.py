@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
 
 import msgspec
 
+from windrow.db.statements import folder_of
 from windrow.errors import SchemaOutdated, SchemaTooNew, SchemaTooOld
 
 _FILE = re.compile(r"(\d{4})_\w+\.sql")
@@ -31,7 +31,7 @@ class History(msgspec.Struct, frozen=True):
 def load_migrations(package: str) -> tuple[Migration, ...]:
     """The migrations of a store, in order."""
     found = []
-    for file in (resources.files(package) / "migrations").iterdir():
+    for file in (folder_of(package) / "migrations").iterdir():
         if match := _FILE.fullmatch(file.name):
             name = file.name.removesuffix(".sql")
             found.append(Migration(int(match[1]), name, file.read_text("utf-8")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -14,9 +14,11 @@ from windrow.queue.job import FINAL, Job, JobState
 from windrow.queue.queue import Opening, Queue
 from windrow.queue.records import Change, Pruned
 from windrow.redaction import restore
-from windrow.services.failing import ErrorPattern, group_errors
 from windrow.services.finding import find_job, with_group
 from windrow.settings import Settings
+
+if TYPE_CHECKING:
+    from windrow.services.failing import ErrorPattern
 
 EXAMPLES: Final = 5
 MOST_ERRORS: Final = 100_000  # different ones
@@ -59,6 +61,8 @@ async def list_errors(
     settings: Settings, queue: str | None = None, limit: int = 50
 ) -> list[ErrorPattern]:
     """Failed jobs by the pattern of their error, most frequent first."""
+    from windrow.services.failing import group_errors  # not at the top: no listing needs it
+
     async with open_queue(settings) as opened:
         counted = await opened.errors(queue, limit=MOST_ERRORS)
         return (await group_errors(counted))[:limit]

@@ -15,11 +15,11 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 from functools import cache
-from importlib import resources
 from typing import Final, Literal
 
 import msgspec
 
+from windrow.db.statements import folder_of
 from windrow.errors import ConfigError
 
 COMMON: Final = "common"
@@ -65,7 +65,7 @@ def dialect_names(database: Database) -> tuple[str, ...]:
 def _files(database: Database) -> dict[str, str]:
     """The scripts for a database, by the name of the dialect and what they are for."""
     found: dict[str, str] = {}
-    for file in sorted(resources.files(_PACKAGE).iterdir(), key=lambda file: file.name):
+    for file in sorted(folder_of(_PACKAGE).iterdir(), key=lambda file: file.name):
         if file.name.endswith(".sql"):
             name = file.name.removesuffix(".sql")
             is_sqlite = ".sqlite" in name

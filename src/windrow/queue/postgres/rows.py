@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from windrow.db.statements import Statement, load_statements
+from windrow.db.statements import Statement, load_statement
 from windrow.ids import is_id
 from windrow.queue.job import Job, JobError, JobState, Progress
 from windrow.queue.records import Claim, Group, Inserted, InsertOutcome
@@ -25,7 +25,7 @@ _LIVE_STATES: Final = (
 
 
 def sql(name: str) -> Statement:
-    return load_statements(PACKAGE)[name]
+    return load_statement(PACKAGE, name)
 
 
 def as_json(value: Any) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from windrow.clock import Clock
-from windrow.db.statements import load_statements
+from windrow.db.statements import load_statement
 from windrow.queue.records import Inserted, JobRow
 from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.inserting import insert_steps
@@ -54,7 +54,7 @@ async def _insert(executor: Executor, rows: Sequence[JobRow], clock: Clock) -> l
 
 async def _run(executor: Executor, step: Step) -> Sequence[Row]:
     name, values = step
-    statement = load_statements(PACKAGE)[name]
+    statement = load_statement(PACKAGE, name)
     if not isinstance(values, list):
         return await executor.fetch(statement, values)
     for one in values:

@@ -5,7 +5,6 @@ Linux tells (inotify); elsewhere, and where it will not, the file's time and siz
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import select
@@ -61,6 +60,8 @@ class ToldLog:
 
 
 def _call(name: str, *arguments: int | bytes) -> int:
+    import ctypes  # not at the top: only who waits for jobs needs it
+
     returned: int = getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments)
     if returned < 0:
         number = ctypes.get_errno()

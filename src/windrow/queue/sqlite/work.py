@@ -15,7 +15,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from windrow.clock import Clock
-from windrow.db.statements import load_statements
+from windrow.db.statements import load_statement
 from windrow.queue.job import JobError
 from windrow.queue.sqlite.rows import GroupRecord, LiveJob, to_json, to_micros
 
@@ -30,14 +30,14 @@ _ID: Final = attrgetter("id")
 
 
 def statement(name: str) -> str:
-    return load_statements(PACKAGE)[name].text
+    return load_statement(PACKAGE, name).text
 
 
 @cache
 def by_place(name: str) -> tuple[str, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
     """A statement whose parameters are numbered, and what puts values in that order. To look up a
     value by its name takes the driver longer than to bind it."""
-    found = load_statements(PACKAGE)[name]
+    found = load_statement(PACKAGE, name)
     names = found.parameters
     text = found.written(**{one: f"?{place}" for place, one in enumerate(names, 1)})
     if len(names) > 1:
