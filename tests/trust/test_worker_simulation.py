@@ -28,6 +28,8 @@ MORE_SEEDS = 4000
 PIECE = 250  # of them in one go
 POSTGRES_SEEDS = 120
 MUTANT_SEEDS = SEEDS  # ends with the first that finds it
+# These are tried before all others: each found one of the mutants. Seed by seed it took 8 s.
+TELLING = (3, 13, 44, 56)
 PROMISES = {
     "at_least_once": "simulated worker: kills, cuts, lost replies",
     "stale_refused": "simulated worker: slow links, lost leases",
@@ -130,7 +132,7 @@ def test_places_kept_by_jobs_that_cannot_run_are_found_out(
 
 def assert_found(desk: SqliteWorkerDesk, promise: str, **broken: Any) -> None:
     """That one of so many seeds finds it, which are those of the normal run."""
-    for seed in range(1, 1 + MUTANT_SEEDS):
+    for seed in sorted(range(1, 1 + MUTANT_SEEDS), key=lambda seed: seed not in TELLING):
         report = desk.simulate(seed, **broken)
         if promise in {violation.promise for violation in report.violations}:
             return
