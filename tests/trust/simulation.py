@@ -33,12 +33,11 @@ from tests.trust.world import ROWS
 from windrow.clock import Clock, FakeClock
 from windrow.queue.notifying import Notifier
 from windrow.queue.opening import open_store
-from windrow.queue.sqlite.committing import Call, commit, follow_up
 from windrow.queue.sqlite.connection import Verb, connect
 from windrow.queue.sqlite.location import parse_url
 from windrow.queue.sqlite.reading import Readers
 from windrow.queue.sqlite.store import SqliteStore
-from windrow.queue.sqlite.writer import Writer
+from windrow.queue.sqlite.writer import Call, Writer, commit, follow_up
 from windrow.queue.store import Store
 from windrow.queue.transactions import run_sync
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import signal
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -12,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from windrow.errors import StoreUnavailable
+from windrow.errors import ConfigError, StoreUnavailable
 from windrow.queue.sqlite.connection import connect
 from windrow.queue.sqlite.location import Location
 from windrow.queue.sqlite.writer import Writer
@@ -278,3 +280,183 @@ async def test_neighbours_that_fail_undo_nothing_of_others_in_their_transaction(
     assert isinstance(answers[2], sqlite3.IntegrityError)
     assert answers[3:] == ["b", "after"]
     assert notes(location) == ["before", "a", "b", "after"]
+
+
+def blocking(writer: Writer, verb: Callable[[sqlite3.Connection], Any]) -> Any:
+    """Run a verb as a thread without an event loop does."""
+    return run_sync(writer.run(verb))
+
+
+async def from_threads(writer: Writer, *verbs: Callable[[sqlite3.Connection], Any]) -> list[Any]:
+    """Run each verb from a thread of its own; they wait together behind one that runs."""
+    is_running, may_end = threading.Event(), threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        is_running.set()
+        may_end.wait()
+
+    first = asyncio.create_task(writer.run(hold))
+    await asyncio.to_thread(is_running.wait)
+    rest = []
+    for count, verb in enumerate(verbs, 1):
+        rest.append(asyncio.create_task(asyncio.to_thread(blocking, writer, verb)))
+        while writer._inbox.qsize() < count:
+            await asyncio.sleep(0.001)
+    may_end.set()
+    await first
+    return await asyncio.gather(*rest, return_exceptions=True)
+
+
+async def test_threads_that_wait_together_are_committed_together(
+    writer: Writer, location: Location
+) -> None:
+    commits: list[str] = []
+
+    def trace(connection: sqlite3.Connection) -> None:
+        connection.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
+
+    await writer.run(trace)
+    commits.clear()
+    texts = [str(n) for n in range(4)]
+
+    assert await from_threads(writer, *map(write, texts)) == texts
+    assert len(commits) == 2  # of the one that waited, and of all that waited for it
+    assert notes(location) == texts
+
+
+async def test_an_error_is_only_that_of_the_thread_whose_call_made_it(
+    writer: Writer, location: Location
+) -> None:
+    first, second, third = await from_threads(writer, write("a"), write("a"), write("b"))
+
+    assert (first, third) == ("a", "b")
+    assert isinstance(second, sqlite3.IntegrityError)
+    assert notes(location) == ["a", "b"]
+
+
+async def test_a_commit_that_fails_is_the_error_of_all_threads(
+    writer: Writer, location: Location
+) -> None:
+    def adopt(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO child VALUES (404)")  # seen at the commit
+
+    results = await from_threads(writer, write("a"), adopt, write("b"))
+
+    assert [type(result) for result in results] == [sqlite3.IntegrityError] * 3
+    assert await asyncio.to_thread(blocking, writer, write("next")) == "next"
+    assert notes(location) == ["next"]
+
+
+async def test_all_are_committed_when_more_wait_than_one_transaction_takes(
+    writer: Writer, location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windrow.queue.sqlite.writer.MAX_BATCH", 2)
+    texts = [str(n) for n in range(4)]
+
+    assert await from_threads(writer, *map(write, texts)) == texts
+    assert notes(location) == texts
+
+
+async def test_a_caller_that_is_expected_and_does_not_come_is_not_waited_for(
+    writer: Writer, location: Location
+) -> None:
+    await side_by_side(writer, ["a", "b", "c"], [])
+
+    assert await asyncio.wait_for(side_by_side(writer, ["d"], []), 30) == ["D"]
+    assert notes(location) == ["a", "b", "c", "d"]
+
+
+async def test_close_commits_the_calls_of_threads_and_takes_no_more(
+    writer: Writer, location: Location
+) -> None:
+    is_running, may_end = threading.Event(), threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        is_running.set()
+        may_end.wait()
+
+    first = asyncio.create_task(writer.run(hold))
+    await asyncio.to_thread(is_running.wait)
+    waiting = asyncio.create_task(asyncio.to_thread(blocking, writer, write("a")))
+    while not writer._inbox.qsize():
+        await asyncio.sleep(0.001)
+    closing = asyncio.create_task(writer.close())
+    while writer._end.alive:
+        await asyncio.sleep(0.001)
+    with pytest.raises(StoreUnavailable):
+        await asyncio.to_thread(blocking, writer, write("late"))
+    assert not closing.done()
+    may_end.set()
+    await closing
+
+    assert await waiting == "a"
+    await first
+    assert notes(location) == ["a"]
+
+
+async def test_loops_and_threads_write_through_one_writer(
+    writer: Writer, location: Location
+) -> None:
+    def enqueue(thread: int) -> None:
+        for n in range(50):
+            blocking(writer, write(f"{thread}-{n}"))
+
+    async def enqueue_here() -> None:
+        for n in range(50):
+            await writer.run(write(f"loop-{n}"))
+
+    await asyncio.gather(
+        enqueue_here(), *(asyncio.to_thread(enqueue, thread) for thread in range(4))
+    )
+    await writer.close()
+
+    assert len(notes(location)) == 250
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await asyncio.to_thread(enqueue, 9)
+
+
+def test_an_interrupt_of_a_waiting_thread_ends_no_commit(location: Location) -> None:
+    """What Ctrl-C does to the main thread: its wait raises, and the writer thread goes on."""
+    connection = connect(location)
+    connection.executescript(TABLES)
+    writer = Writer(connection)
+    is_running, may_end = threading.Event(), threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        write("begun")(connection)
+        is_running.set()
+        may_end.wait()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def ring() -> None:
+        is_running.wait()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    former = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        threading.Thread(target=ring).start()
+        with pytest.raises(KeyboardInterrupt):
+            blocking(writer, hold)
+    finally:
+        signal.signal(signal.SIGUSR1, former)
+    may_end.set()
+
+    assert blocking(writer, write("after")) == "after"
+    asyncio.run(writer.close())
+    assert notes(location) == ["begun", "after"]
+
+
+def test_a_forked_child_is_told_to_open_its_own(location: Location) -> None:
+    writer = Writer(connect(location))
+    if (child := os.fork()) == 0:
+        try:
+            blocking(writer, lambda connection: None)
+        except ConfigError:
+            os._exit(7)
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+    asyncio.run(writer.close())
+
+    assert os.waitstatus_to_exitcode(status) == 7
