@@ -128,7 +128,7 @@ class InlineReaders(Readers):
     """Reads where it is asked for."""
 
     async def run(self, verb: Verb[T], *, is_short: bool = False) -> T:
-        return self._read_here(verb)
+        return self._connections.read(verb)
 
 
 class PostgresDesk:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -66,6 +67,38 @@ def connect_to_write(location: Location) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def connect_to_read(location: Location) -> sqlite3.Connection:
+    connection = connect(location)
+    connection.execute("PRAGMA query_only = on")
+    return connection
+
+
+class ReadPool:
+    """Connections that can only read. Each is used by one thread at a time, and a new one is opened
+    when none is free."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._free: deque[sqlite3.Connection] = deque()  # its appends and pops are atomic
+
+    def read(self, verb: Verb[T]) -> T:
+        try:
+            connection = self._free.pop()  # the one used last: its page cache is warm
+        except IndexError:
+            connection = connect_to_read(self._location)
+        try:
+            connection.execute("BEGIN")
+            return verb(connection)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._free.append(connection)
+
+    def close(self) -> None:
+        while self._free:
+            self._free.pop().close()
 
 
 def begin(connection: sqlite3.Connection) -> None:

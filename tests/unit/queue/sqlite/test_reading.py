@@ -124,7 +124,7 @@ async def test_a_file_that_cannot_be_opened_is_told_and_tried_again(tmp_path: Pa
 async def test_threads_of_a_store_that_is_dropped_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "SLOW_SECONDS", 3600)  # so that nobody comes to help
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 3600)  # so that no helper starts
     store = await SqliteStore.open(f"sqlite:///{tmp_path / 'jobs.db'}", clock=Clock())
     await store.migrate()
     await store.list_queues()
