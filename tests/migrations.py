@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from windrow.queue.migrate import Migration, load_migrations
+from windrow.db.migrations import Migration, load_migrations
 
 ADDITIONS = {
     "postgres": [
@@ -68,7 +68,7 @@ def later_migrations(store_name: str, statements: list[str]) -> Iterator[list[st
     ]
     everything = (*known, *later)
     with (
-        patch("windrow.queue.migrate.load_migrations", return_value=everything),
+        patch("windrow.db.migrations.load_migrations", return_value=everything),
         patch(f"{package}.schema.load_migrations", return_value=everything),
     ):
         yield [one.name for one in later]

@@ -35,13 +35,13 @@ LAYERS: tuple[frozenset[str], ...] = (
 # These put the package together, so they may import anything.
 EXEMPT = frozenset({"__init__.py", "__main__.py"})
 
-# Driver -> the only places below queue/ that may import it. queue/transactions.py adapts a
+# Driver -> the only places in db/ and queue/ that may import it. db/transactions.py adapts a
 # connection that the caller opened with a driver of their own choice.
 DRIVERS: dict[str, tuple[str, ...]] = {
-    "sqlite3": ("queue/sqlite/", "queue/transactions.py"),
-    "asyncpg": ("queue/postgres/", "queue/transactions.py"),
-    "psycopg": ("queue/transactions.py",),
-    "sqlalchemy": ("queue/transactions.py",),
+    "sqlite3": ("db/sqlite/", "queue/sqlite/", "db/transactions.py"),
+    "asyncpg": ("db/postgres/", "queue/postgres/", "db/transactions.py"),
+    "psycopg": ("db/transactions.py",),
+    "sqlalchemy": ("db/transactions.py",),
     "aio_pika": ("queue/rabbitmq/",),
     "bullmq": ("queue/bullmq/",),
     "redis": ("queue/bullmq/",),
@@ -100,9 +100,9 @@ def test_downward_import_is_accepted(tmp_path: Path, path: str, code: str) -> No
 @pytest.mark.parametrize(
     ("path", "code", "allowed"),
     [
-        ("queue/sqlite/connection.py", "import sqlite3", True),
+        ("db/sqlite/connection.py", "import sqlite3", True),
         ("queue/postgres/listen.py", "from asyncpg.exceptions import PostgresError", True),
-        ("queue/transactions.py", "def f():\n    import psycopg", True),
+        ("db/transactions.py", "def f():\n    import psycopg", True),
         ("queue/queue.py", "import sqlite3", False),
         ("queue/sqlite/store.py", "import asyncpg", False),
         ("queue/postgres/store.py", "from sqlite3 import Row", False),
@@ -138,7 +138,7 @@ def _judge(module: Path, part: str, target: str) -> Iterator[str]:
 
 def driver_violations(source: Path) -> Iterator[str]:
     for path, module in _modules(source):
-        if module.parts[0] != "queue":
+        if module.parts[0] not in ("db", "queue"):
             continue
         for driver in sorted({name.split(".")[0] for name in _imports(path, module)} & {*DRIVERS}):
             if not module.as_posix().startswith(DRIVERS[driver]):

@@ -16,9 +16,9 @@ from tests.migrations import (
     make_development_database,
     traces,
 )
+from windrow.db.migrations import History, check_history, latest_version, load_migrations
 from windrow.errors import SchemaOutdated, SchemaTooNew, SchemaTooOld, StoreError
 from windrow.queue.job import JobState
-from windrow.queue.migrate import History, check_history, latest_version, load_migrations
 from windrow.queue.opening import open_store
 from windrow.queue.store import Store
 

@@ -29,10 +29,10 @@ from tests.pgbouncer import (
 from tests.postgres_server import create_database, database_name, drop_database
 from windrow import Queue
 from windrow.clock import Clock
+from windrow.db.postgres.connections import PLANNER_SETTINGS
 from windrow.errors import ConfigError
 from windrow.queue import waiting
 from windrow.queue.postgres import listening
-from windrow.queue.postgres.connection import PLANNER_SETTINGS
 from windrow.queue.postgres.store import PostgresStore
 
 LONG = 20.0  # seconds; only a failing test waits for it

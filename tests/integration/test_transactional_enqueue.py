@@ -24,10 +24,10 @@ from tests.builders import exists, row
 from tests.conftest import MakeDatabase
 from windrow import Queue
 from windrow.clock import Clock
+from windrow.db.transactions import is_blocking, run_sync
 from windrow.errors import ConfigError, DuplicateJob, GroupNotFound
 from windrow.ids import new_id
 from windrow.queue.postgres.store import PostgresStore
-from windrow.queue.transactions import is_blocking, run_sync
 
 
 @pytest.fixture

@@ -35,9 +35,9 @@ from tests.trust.history import Entry, History, read_lines, slots
 from tests.trust.programs import ROWS, live
 from tests.trust.scorecard import record
 from windrow import Job, NewJob, Queue
+from windrow.db.sqlite.location import parse_url
 from windrow.ids import new_id
 from windrow.queue.job import LIVE
-from windrow.queue.sqlite.location import parse_url
 
 PATIENCE = 120.0  # seconds; only a failing test waits for it
 LOOK_SECONDS = 0.01

@@ -25,12 +25,12 @@ from typing import Any, Literal
 from tests.trust.history import History
 from windrow import Done, Job, NewJob, Queue, Worker, handler
 from windrow.clock import Clock
+from windrow.db.sqlite import connection
 from windrow.errors import LeaseLost, StoreError
 from windrow.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.opening import open_store
 from windrow.queue.records import Claim, Finish, Finished
-from windrow.queue.sqlite import connection
 from windrow.queue.store import Store
 from windrow.worker.watchdog import memory_in_use
 

@@ -31,15 +31,15 @@ from tests.trust.stage import Report, Simulation, Wrap
 from tests.trust.worker_simulation import Parts, simulate_workers
 from tests.trust.world import ROWS
 from windrow.clock import Clock, FakeClock
+from windrow.db.sqlite.connection import Verb, connect
+from windrow.db.sqlite.location import parse_url
+from windrow.db.sqlite.readers import Readers
+from windrow.db.sqlite.writer import Call, Writer, commit, follow_up
+from windrow.db.transactions import run_sync
 from windrow.queue.notifying import Notifier
 from windrow.queue.opening import open_store
-from windrow.queue.sqlite.connection import Verb, connect
-from windrow.queue.sqlite.location import parse_url
-from windrow.queue.sqlite.reading import Readers
 from windrow.queue.sqlite.store import SqliteStore
-from windrow.queue.sqlite.writer import Call, Writer, commit, follow_up
 from windrow.queue.store import Store
-from windrow.queue.transactions import run_sync
 
 T = TypeVar("T")
 

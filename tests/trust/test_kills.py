@@ -20,8 +20,8 @@ from tests.api.server import Server
 from tests.trust.harness import PATIENCE, Crew
 from tests.trust.programs import Death
 from windrow import Queue
+from windrow.db.sqlite.location import parse_url
 from windrow.ids import new_id
-from windrow.queue.sqlite.location import parse_url
 
 JOBS = 20_000
 KILLS = 100

@@ -16,7 +16,7 @@ import pytest
 from tests.trust.disks import small_disk
 from tests.trust.harness import Crew, Verdict
 from tests.trust.test_kills import check_file
-from windrow.queue.sqlite.location import parse_url
+from windrow.db.sqlite.location import parse_url
 
 pytestmark = pytest.mark.chaos
 

@@ -10,9 +10,9 @@ import pytest
 from tests.builders import add, claim
 from tests.conftest import CopyDatabase
 from windrow import Job, NewJob, Queue, Worker, handler
+from windrow.db.postgres.connections import KEPT_BACK
 from windrow.queue.job import JobState
 from windrow.queue.opening import open_store
-from windrow.queue.postgres.connection import KEPT_BACK
 from windrow.queue.store import Store
 
 PATIENCE = 20.0  # seconds; only a failing test waits for it, and less than for a connection

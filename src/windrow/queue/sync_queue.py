@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
+from windrow.db.transactions import is_blocking, run_sync
 from windrow.queue.checks import SizeLimits
 from windrow.queue.events import EventReader
 from windrow.queue.job import EnqueueOptions, Job, JobState
@@ -24,7 +25,6 @@ from windrow.queue.records import Schedule
 from windrow.queue.scheduling import ScheduleOptions
 from windrow.queue.store import Store
 from windrow.queue.sync import BlockingReader, LoopPortal, Portal, block_on
-from windrow.queue.transactions import is_blocking, run_sync
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from windrow.db.sqlite.location import Location, parse_url
 from windrow.errors import ConfigError, StoreError
 from windrow.queue.sqlite.backups import Backup, back_up, restore
-from windrow.queue.sqlite.location import Location, parse_url
 from windrow.services.indexing import index_folder, owning
 from windrow.settings import Settings
 

@@ -48,9 +48,9 @@ async def _connection(url: str) -> AsyncIterator[Any]:
         await store.check_schema()
     finally:
         await store.close()
-    from windrow.queue.postgres.connection import Database
+    from windrow.db.postgres.connections import Connections
 
-    database = await Database.open(url)
+    database = await Connections.open(url)
     try:
         async with database.connection() as connection:
             yield connection

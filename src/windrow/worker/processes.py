@@ -25,13 +25,13 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from windrow.db.transactions import run_sync
 from windrow.errors import InvalidJob, ProcessDied, QueueError
 from windrow.logging import LogConfiguration, configuration, configure_logging
 from windrow.queue.job import Job
 from windrow.queue.lease import describe, safe_message
 from windrow.queue.steps import LeasedRun
 from windrow.queue.sync import BlockingRun, LoopPortal
-from windrow.queue.transactions import run_sync
 from windrow.worker.registry import Handler
 
 T = TypeVar("T")

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from windrow.db.transactions import Executor
 from windrow.errors import QueueFull
 from windrow.queue.postgres.rows import as_json, sql
 from windrow.queue.postgres.work import Work
 from windrow.queue.records import Inserted, JobRow, OnFull
-from windrow.queue.transactions import Executor
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
+from windrow.db.transactions import Executor
 from windrow.queue.heads import BEFORE_ALL, LEAST_WIDTH, MOST_FILTERS, Heads, Place, Wanted
 from windrow.queue.job import Job
 from windrow.queue.postgres.rows import Row, as_json, columns, sql, to_claimed
 from windrow.queue.records import Claim
-from windrow.queue.transactions import Executor
 
 RESCAN_SECONDS: Final = 1.0
 MOST_BOUND: Final = 100_000

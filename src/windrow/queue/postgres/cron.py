@@ -19,11 +19,11 @@ from datetime import datetime
 from typing import Any, Final, Self
 from urllib.parse import quote, urlsplit
 
+from windrow.db.postgres.connections import Connections
+from windrow.db.transactions import Executor
 from windrow.errors import ConfigError, StoreError
-from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.leasing import CRASH, CRASH_MESSAGE
 from windrow.queue.postgres.rows import Row, sql
-from windrow.queue.transactions import Executor
 
 LIMIT: Final = "10000"
 NULL: Final = "NULL"
@@ -121,7 +121,7 @@ def tasks(prefix: str) -> list[Task]:
 class Cron:
     """pg_cron, for one database of its server."""
 
-    def __init__(self, home: Database, home_name: str, found: Row, version: str) -> None:
+    def __init__(self, home: Connections, home_name: str, found: Row, version: str) -> None:
         self.version = version
         self._home = home
         self._home_name = home_name
@@ -138,7 +138,7 @@ class Cron:
         name = home or found["home"]
         if name is None:
             raise ConfigError(NOT_LOADED.format(user=found["name"]))
-        database = await Database.open(_with_database(url, name))
+        database = await Connections.open(_with_database(url, name))
         try:
             versions = await database.fetch(sql("find_cron_version"), {})
             if not versions:
@@ -213,7 +213,7 @@ async def _remove(executor: Executor, jobs: Sequence[CronJob]) -> None:
 
 async def _describe(url: str) -> Row:
     """What the database itself knows of pg_cron. Its tables must be there, for jobs to run on."""
-    store_database = await Database.open(url)
+    store_database = await Connections.open(url)
     try:
         [found] = await store_database.fetch(sql("describe_cron"), {})
         return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from windrow.db.postgres.failures import wrapped_errors
 from windrow.errors import LeaseLost
-from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.finishing import own_transaction
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.verbs import Verbs

@@ -16,12 +16,13 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.db.postgres.connections import USUAL_PLANNING, Connections
+from windrow.db.postgres.failures import wrapped_errors
+from windrow.db.transactions import AsyncpgExecutor
 from windrow.errors import ConfigError, LeaseLost, StoreUnavailable
 from windrow.ids import are_plain_ids, is_id
 from windrow.queue.job import Job, JobError, JobState
 from windrow.queue.postgres.claiming import place_of
-from windrow.queue.postgres.connection import USUAL_PLANNING, Database
-from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.inserting import lock_ahead
 from windrow.queue.postgres.rows import Row, columns, short_error
 from windrow.queue.postgres.rows import sql as statement
@@ -29,7 +30,6 @@ from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import NO_RESULT, Ending, Result, Work
 from windrow.queue.records import Claim, Finish, Finished, Inserted, is_same_end
 from windrow.queue.store import JobTransaction
-from windrow.queue.transactions import AsyncpgExecutor
 
 _id_of: Final = attrgetter("id")
 BLOB_FROM: Final = 1024 * 1024  # bytes of a result; larger ones are kept by their hash
@@ -38,13 +38,13 @@ BLOB_FROM: Final = 1024 * 1024  # bytes of a result; larger ones are kept by the
 class PostgresTransaction:
     """A transaction on a connection of its own, until `finish_jobs` or `rollback` ends it."""
 
-    def __init__(self, database: Database, connection: Any, transaction: Any) -> None:
+    def __init__(self, database: Connections, connection: Any, transaction: Any) -> None:
         self._database = database
         self._connection = connection
         self._transaction = transaction
 
     @classmethod
-    async def begin(cls, database: Database) -> PostgresTransaction:
+    async def begin(cls, database: Connections) -> PostgresTransaction:
         connection = await database.lend()
         try:
             with wrapped_errors():

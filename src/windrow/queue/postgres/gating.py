@@ -17,9 +17,9 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from windrow.db.statements import Gate, Statement, load_gates, parse_statement
+from windrow.db.transactions import Executor
 from windrow.db.typed import find_statements, typed
 from windrow.queue.postgres.rows import PACKAGE, Row, sql
-from windrow.queue.transactions import Executor
 
 SCHEMA: Final = "windrow_gate"
 

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.db.transactions import Executor
 from windrow.errors import InvalidJob, StoreConflict
 from windrow.queue.job import UNCLAIMED, JobState
 from windrow.queue.policy import following_itself, other_group
 from windrow.queue.postgres.rows import Row, as_json, as_text, sql, to_inserted
 from windrow.queue.records import Inserted, JobRow, are_alike
-from windrow.queue.transactions import Executor
 
 MOST_AT_ONCE: Final = 2 * 1024 * 1024  # bytes of payloads that one statement takes
 _SPARE_ROUNDS: Final = 20  # for keys that others take and free meanwhile

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from windrow.db.transactions import Executor
 from windrow.queue.postgres.inserting import Insertion, insert_rows
 from windrow.queue.postgres.rows import Row, as_json, sql, to_inserted
 from windrow.queue.records import Inserted, InsertOutcome, JobRow
-from windrow.queue.transactions import Executor
 
 # How many more members groups take; those that are not in it take any number.
 Rooms = Mapping[str, int]

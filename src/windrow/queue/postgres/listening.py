@@ -19,11 +19,11 @@ from typing import Any, Final
 
 import asyncpg
 
+from windrow.db.postgres.connections import Connections, parse_url
+from windrow.db.postgres.failures import wrapped_errors
 from windrow.errors import StoreUnavailable, WindrowError
 from windrow.ids import is_id, new_id
 from windrow.queue.bells import Belfry, Bell, Wish, any_event, end_of, work_in
-from windrow.queue.postgres.connection import Database, parse_url
-from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.verbs import Verbs
 
@@ -69,7 +69,7 @@ def listening_address(url: str, direct_url: str | None) -> str | None:
 class Listener:
     """The connection that listens, made when it is first needed and made anew when it is lost."""
 
-    def __init__(self, database: Database, address: str | None) -> None:
+    def __init__(self, database: Connections, address: str | None) -> None:
         self.belfry = Belfry()
         self.connections = 0  # that were made and heard something
         self.problem: str | None = None if address else NO_ADDRESS

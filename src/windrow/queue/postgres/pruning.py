@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from windrow.db.statements import Statement
+from windrow.db.transactions import Executor
 from windrow.errors import StoreConflict
 from windrow.queue.postgres.changing import delete_blobs
 from windrow.queue.postgres.looking import read_jobs
@@ -22,7 +23,6 @@ from windrow.queue.postgres.rows import Row, sql
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.postgres.work import Work
 from windrow.queue.records import Archive, DiskUsage, Pruned, Retention
-from windrow.queue.transactions import Executor
 
 KEPT: Final = "job_finished_kept"
 MOST_PER_STEP: Final = 500

@@ -6,15 +6,15 @@ from typing import Any, Final
 
 import asyncpg
 
-from windrow.queue.migrate import (
+from windrow.db.migrations import (
     History,
     Migration,
     check_history,
     check_upgradable,
     load_migrations,
 )
-from windrow.queue.postgres.connection import retried
-from windrow.queue.postgres.failures import PACKAGE, wrapped_errors
+from windrow.db.postgres.connections import retried
+from windrow.db.postgres.failures import PACKAGE, wrapped_errors
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.securing import are_outdated, enable_rls, is_enabled
 from windrow.queue.postgres.verbs import Verbs

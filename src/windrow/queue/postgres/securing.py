@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 
 import asyncpg
 
-from windrow.queue.postgres.connection import Database
-from windrow.queue.postgres.failures import PACKAGE, sqlstate
+from windrow.db.postgres.connections import Connections
+from windrow.db.postgres.failures import PACKAGE, sqlstate
 from windrow.queue.postgres.gating import (
     SCHEMA,
     function_name,
@@ -49,7 +49,7 @@ class RlsStatus:
     problems: tuple[str, ...]  # what is open that should not be
 
 
-async def find_access(database: Database) -> tuple[Access, str | None]:
+async def find_access(database: Connections) -> tuple[Access, str | None]:
     """What the role we are connected as may do, and the tenant it belongs to, if any."""
     async with database.connection() as connection:
         if not await connection.fetchval(_HAS_TENANCY):

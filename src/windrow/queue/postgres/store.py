@@ -19,17 +19,18 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from windrow.clock import Clock
+from windrow.db.postgres.connections import Connections
+from windrow.db.postgres.failures import wrapped_errors
 from windrow.db.statements import parse_statement
+from windrow.db.transactions import Executor, executor_for
 from windrow.errors import GroupEnded, GroupNotFound
 from windrow.queue.job import Job, JobState
 from windrow.queue.notifying import Notifier
 from windrow.queue.postgres.bounding import find_bounds, keep_bounds
 from windrow.queue.postgres.changing import Changing
-from windrow.queue.postgres.connection import Database
 from windrow.queue.postgres.copying import Copying
 from windrow.queue.postgres.dialects import Dialects
 from windrow.queue.postgres.examining import Examining
-from windrow.queue.postgres.failures import wrapped_errors
 from windrow.queue.postgres.far_runs import FarRuns
 from windrow.queue.postgres.finishing import Finishing
 from windrow.queue.postgres.grouping import Grouping
@@ -65,7 +66,6 @@ from windrow.queue.postgres.streaming import Streaming
 from windrow.queue.postgres.work import Delta, Work, settle_groups
 from windrow.queue.records import Claim, GroupLook, Inserted, JobRow, are_plain
 from windrow.queue.store import Capabilities
-from windrow.queue.transactions import Executor, executor_for
 
 _SAVE: Final = parse_statement("save", "SAVEPOINT windrow_insert")
 _UNDO: Final = parse_statement("undo", "ROLLBACK TO SAVEPOINT windrow_insert")
@@ -110,7 +110,7 @@ class PostgresStore(
     ) -> PostgresStore:
         """Connect; the tables are made by `migrate`. `direct_url` leads past a pooler. For a role
         that row-level security holds for it is a tenant's store."""
-        database = await Database.open(url)
+        database = await Connections.open(url)
         try:
             access, tenant = await find_access(database)
         except BaseException:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from windrow.db.transactions import Executor
 from windrow.errors import StoreConflict
 from windrow.queue.postgres.pruning import on_leaf
 from windrow.queue.postgres.rows import Row, as_utc, sql
 from windrow.queue.postgres.verbs import Verbs
 from windrow.queue.records import EventBatch, EventFilter, EventPage
-from windrow.queue.transactions import Executor
 
 
 class Streaming(Verbs):

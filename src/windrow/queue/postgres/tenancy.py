@@ -15,18 +15,18 @@ from datetime import datetime
 from typing import Any, Final, NoReturn, TypeVar
 
 from windrow.clock import Clock
+from windrow.db.postgres.connections import PLANNED_ANEW, Connections, Row, retried
+from windrow.db.postgres.failures import sqlstate
 from windrow.db.statements import Statement, parse_statement
+from windrow.db.transactions import AsyncpgExecutor, Executor, executor_for
 from windrow.errors import ConfigError, NotAllowed
 from windrow.queue.job import Job, JobState
 from windrow.queue.notifying import Notifier
-from windrow.queue.postgres.connection import PLANNED_ANEW, Database, Row, retried
-from windrow.queue.postgres.failures import sqlstate
 from windrow.queue.postgres.gating import GatedExecutor, gated
 from windrow.queue.postgres.listening import Listener
 from windrow.queue.postgres.securing import Access
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import Claim, Inserted, LimitInfo, QueueInfo
-from windrow.queue.transactions import AsyncpgExecutor, Executor, executor_for
 
 T = TypeVar("T")
 
@@ -47,11 +47,11 @@ TENANTS_POLL: Final = "tenants are not told what others do: they look"
 _NOT_ENABLED: Final = {"22023", "42883", "3F000"}
 
 
-class TenantDatabase(Database):
+class TenantConnections(Connections):
     """The pool of another one, for transactions of one tenant. With `speaks_for` it is said in each
     who that is; without, the role tells."""
 
-    def __init__(self, database: Database, speaks_for: str | None = None) -> None:
+    def __init__(self, database: Connections, speaks_for: str | None = None) -> None:
         super().__init__(
             database._pool, loans=database._loans, is_behind_pooler=database._is_behind_pooler
         )
@@ -90,7 +90,7 @@ class TenantDatabase(Database):
 class TenantStore(PostgresStore):
     def __init__(
         self,
-        database: Database,
+        database: Connections,
         clock: Clock,
         notifier: Notifier | None,
         *,
@@ -99,7 +99,7 @@ class TenantStore(PostgresStore):
         is_said: bool = True,
         is_sole: bool = False,
     ) -> None:
-        gated_database = TenantDatabase(database, tenant if is_said else None)
+        gated_database = TenantConnections(database, tenant if is_said else None)
         super().__init__(gated_database, clock, notifier)
         self.tenant = tenant
         self.capabilities = replace(

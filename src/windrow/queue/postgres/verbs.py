@@ -7,20 +7,22 @@ from itertools import count
 from typing import Any, TypeVar
 
 from windrow.clock import Clock
+from windrow.db.postgres.connections import PATIENT_TRY, Connections
+from windrow.db.postgres.database import PostgresDatabase
+from windrow.db.transactions import Executor
 from windrow.queue.notifying import Notifier
 from windrow.queue.postgres.claiming import Claimer
-from windrow.queue.postgres.connection import PATIENT_TRY, Database
-from windrow.queue.postgres.database import PostgresDatabase
 from windrow.queue.postgres.rows import Row, sql
 from windrow.queue.postgres.work import Work
-from windrow.queue.transactions import Executor
 
 T = TypeVar("T")
 ALL = 2**31 - 1
 
 
 class Verbs:
-    def __init__(self, database: Database, clock: Clock, notifier: Notifier | None = None) -> None:
+    def __init__(
+        self, database: Connections, clock: Clock, notifier: Notifier | None = None
+    ) -> None:
         self.clock = clock
         self._database = database
         self.database = PostgresDatabase(database, clock)

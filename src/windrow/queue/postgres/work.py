@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from windrow.db.statements import parse_statement
+from windrow.db.transactions import Executor
 from windrow.queue.job import FINAL, UNCLAIMED, JobError, JobState
 from windrow.queue.postgres.inserting import Insertion, insert_rows
 from windrow.queue.postgres.keying import (
@@ -34,7 +35,6 @@ from windrow.queue.postgres.keying import (
 )
 from windrow.queue.postgres.rows import Row, as_json, as_text, columns, short_error, sql
 from windrow.queue.records import Inserted, JobRow, read_row
-from windrow.queue.transactions import Executor
 
 ACTIVE_ONLY: Final = (JobState.ACTIVE,)
 NOT_RUNNING: Final = (*UNCLAIMED, JobState.WAITING)

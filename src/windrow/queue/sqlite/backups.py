@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from windrow.db.migrations import check_upgradable
+from windrow.db.sqlite.failures import translate
+from windrow.db.sqlite.location import Location
 from windrow.errors import StoreError
-from windrow.queue.migrate import check_upgradable
-from windrow.queue.sqlite.failures import translate
-from windrow.queue.sqlite.location import Location
 from windrow.queue.sqlite.schema import read_history
 from windrow.queue.sqlite.work import PACKAGE, Work
 

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from windrow.clock import Clock
+from windrow.db.sqlite.connection import time_now
+from windrow.db.sqlite.failures import translate
 from windrow.db.statements import load_statement
+from windrow.db.transactions import Executor, Row, executor_for
 from windrow.queue.records import Inserted, JobRow
-from windrow.queue.sqlite.failures import translate
 from windrow.queue.sqlite.inserting import insert_steps
 from windrow.queue.sqlite.steps import Step
-from windrow.queue.sqlite.work import PACKAGE, time_now
-from windrow.queue.transactions import Executor, Row, executor_for
+from windrow.queue.sqlite.work import PACKAGE
 
 
 async def insert_jobs(tx: Any, rows: Sequence[JobRow], clock: Clock, path: str) -> list[Inserted]:

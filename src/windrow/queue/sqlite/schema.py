@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Final
 
-from windrow.queue.migrate import History, check_history, check_upgradable, load_migrations
-from windrow.queue.sqlite.connection import connect
-from windrow.queue.sqlite.location import parse_url
+from windrow.db.migrations import History, check_history, check_upgradable, load_migrations
+from windrow.db.sqlite.connection import connect
+from windrow.db.sqlite.location import parse_url
 from windrow.queue.sqlite.work import PACKAGE, Work, statement
 
 

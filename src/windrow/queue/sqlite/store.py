@@ -16,6 +16,12 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from windrow.clock import Clock
+from windrow.db.sqlite.connection import time_now
+from windrow.db.sqlite.database import SqliteDatabase
+from windrow.db.sqlite.failures import translate
+from windrow.db.sqlite.location import Location, parse_url
+from windrow.db.sqlite.readers import Readers
+from windrow.db.sqlite.writer import Writer
 from windrow.errors import ConfigError
 from windrow.queue.bells import Bell, any_event, end_of, work_in
 from windrow.queue.copying import Parcel, QueueRow, Receipt
@@ -78,16 +84,11 @@ from windrow.queue.sqlite import (
     schema,
     streaming,
 )
-from windrow.queue.sqlite.database import SqliteDatabase
-from windrow.queue.sqlite.failures import translate
-from windrow.queue.sqlite.location import Location, parse_url
-from windrow.queue.sqlite.reading import Readers
 from windrow.queue.sqlite.rows import to_json
 from windrow.queue.sqlite.settling import settle
 from windrow.queue.sqlite.transaction import SqliteTransaction, numbered
 from windrow.queue.sqlite.watching import watch_of
-from windrow.queue.sqlite.work import Work, time_now
-from windrow.queue.sqlite.writer import Writer
+from windrow.queue.sqlite.work import Work
 from windrow.queue.store import Capabilities, JobTransaction, Store
 
 T = TypeVar("T")

@@ -19,10 +19,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from typing import Final
 from weakref import WeakValueDictionary
 
+from windrow.db.sqlite.connection import connect_to_read
+from windrow.db.sqlite.location import Location
 from windrow.queue.bells import Belfry, Bell, Wish
 from windrow.queue.notifying import Notifier
-from windrow.queue.sqlite.connection import connect_to_read
-from windrow.queue.sqlite.location import Location
 from windrow.queue.sqlite.rows import to_json
 from windrow.queue.sqlite.work import statement
 

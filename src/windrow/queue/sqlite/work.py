@@ -7,14 +7,12 @@ while they go; `settling.settle` does it, once per group and queue, before the t
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
-from windrow.clock import Clock
 from windrow.db.statements import load_statement
 from windrow.queue.job import JobError
 from windrow.queue.sqlite.rows import GroupRecord, LiveJob, to_json, to_micros
@@ -43,12 +41,6 @@ def by_place(name: str) -> tuple[str, Callable[[Mapping[str, Any]], tuple[Any, .
     if len(names) > 1:
         return text, itemgetter(*names)
     return text, lambda values: tuple(values[one] for one in names)
-
-
-def time_now(clock: Clock) -> int:
-    """Microseconds since the epoch, by the given clock or by this machine's."""
-    now = clock.now()
-    return time.time_ns() // 1000 if now is None else to_micros(now)
 
 
 class Work:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from windrow.catalog import Catalog
+from windrow.db.sqlite.location import parse_url
 from windrow.errors import MigrationFailed
 from windrow.queue.copying import CopiedJob, json_text
 from windrow.queue.importing import Arrival, ImportNote, ImportStore, table_of
 from windrow.queue.opening import open_store
 from windrow.queue.records import JobFilter
-from windrow.queue.sqlite.location import parse_url
 from windrow.redaction import redact_url
 from windrow.services.migration import nuq
 from windrow.services.migration.arriving import DONE

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 import asyncpg
 
+from windrow.db.sqlite.location import parse_url
 from windrow.errors import MigrationFailed
-from windrow.queue.sqlite.location import parse_url
 from windrow.redaction import redact_url
 
 BATCH: Final = 500

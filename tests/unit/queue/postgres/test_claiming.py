@@ -10,13 +10,13 @@ import pytest
 
 from tests.builders import claim, completion, row
 from windrow.db.statements import Statement
+from windrow.db.transactions import Executor
 from windrow.queue import heads
 from windrow.queue.postgres import claiming
 from windrow.queue.postgres.claiming import START, Claimer, Look
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.store import PostgresStore
 from windrow.queue.records import Claim
-from windrow.queue.transactions import Executor
 
 
 @pytest.fixture(autouse=True)

@@ -24,8 +24,8 @@ from tests.builders import (
 )
 from tests.conformance.test_retention import DAY, HOUR, prune
 from windrow.clock import FakeClock
+from windrow.db.postgres.connections import PLANNER_SETTINGS
 from windrow.queue.job import JobState
-from windrow.queue.postgres.connection import PLANNER_SETTINGS
 from windrow.queue.postgres.pruning import KEPT, on_leaf
 from windrow.queue.postgres.rows import sql
 from windrow.queue.postgres.store import PostgresStore

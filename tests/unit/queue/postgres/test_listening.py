@@ -11,11 +11,11 @@ import pytest
 from tests.builders import add, add_and_claim, add_many, claim, complete, row
 from tests.conftest import CopyDatabase
 from windrow.clock import Clock
+from windrow.db.transactions import AsyncpgExecutor
 from windrow.queue.postgres import listening
 from windrow.queue.postgres.inserting import insert_row
 from windrow.queue.postgres.listening import listening_address
 from windrow.queue.postgres.store import PostgresStore
-from windrow.queue.transactions import AsyncpgExecutor
 
 LONG = 20.0  # seconds; only a failing test waits for it
 

@@ -94,7 +94,7 @@ async def test_the_end_of_a_group_does_not_wait_for_who_has_its_root(
         has_let_go.set()
         return most
 
-    monkeypatch.setattr("windrow.queue.postgres.connection.random.uniform", pause)
+    monkeypatch.setattr("windrow.db.postgres.connections.random.uniform", pause)
     url = make_database()
     store = await PostgresStore.open(url, clock=Clock())
     await store.migrate()

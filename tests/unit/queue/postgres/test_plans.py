@@ -18,11 +18,11 @@ from msgspec.structs import asdict
 from tests.builders import UNKNOWN_ID, claim, completion, failure, make_group, row
 from tests.postgres_server import create_database, drop_database
 from windrow.clock import Clock
+from windrow.db.postgres.connections import PLANNER_SETTINGS
 from windrow.db.statements import Statement
 from windrow.ids import new_id
 from windrow.queue.checks import hash_group_key
 from windrow.queue.job import JobState
-from windrow.queue.postgres.connection import PLANNER_SETTINGS
 from windrow.queue.postgres.gating import statement_of
 from windrow.queue.postgres.listings import earlier_statement, list_statement
 from windrow.queue.postgres.rows import sql

@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 
 from tests.builders import exists, make_group, row
 from windrow.clock import Clock
+from windrow.db.transactions import run_sync
 from windrow.errors import ConfigError, GroupEnded, StoreConflict, StoreError
 from windrow.queue.sqlite.store import SqliteStore
-from windrow.queue.transactions import run_sync
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from windrow.db.migrations import load_migrations
 from windrow.db.typed import typed
 from windrow.queue.job import JobState
-from windrow.queue.migrate import load_migrations
 from windrow.queue.records import JobFilter
 from windrow.queue.sqlite.looking import _CONDITIONS, _conditions, _parts
 from windrow.queue.sqlite.schema import split_script

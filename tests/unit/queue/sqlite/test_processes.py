@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.builders import add_many, claim, completion, counts
 from windrow.clock import Clock
+from windrow.db.migrations import load_migrations
 from windrow.queue.job import JobState
-from windrow.queue.migrate import load_migrations
 from windrow.queue.sqlite.store import SqliteStore
 from windrow.queue.sqlite.work import PACKAGE
 

@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from tests.conftest import MakeDatabase
+from windrow.db.postgres.connections import PLANNER_SETTINGS, Connections, parse_url
 from windrow.db.statements import parse_statement
 from windrow.errors import ConfigError, StoreError
-from windrow.queue.postgres.connection import PLANNER_SETTINGS, Database, parse_url
 
 ONE = parse_statement("one", "SELECT 1 AS n")
 
@@ -50,12 +50,12 @@ def test_flags_are_true_or_false(name: str) -> None:
 
 async def test_prepared_is_refused_where_names_are_everybodys(make_database: MakeDatabase) -> None:
     with pytest.raises(ConfigError, match=r"use \?pooled=true"):
-        await Database.open(f"{make_database()}?pooled=true&prepared=true")
+        await Connections.open(f"{make_database()}?pooled=true&prepared=true")
 
 
 async def test_statement_that_went_missing_is_a_poolers_doing(make_database: MakeDatabase) -> None:
     """As when the next transaction runs in a session that has not seen the statement."""
-    database = await Database.open(f"{make_database()}?pool_size=1")
+    database = await Connections.open(f"{make_database()}?pool_size=1")
     try:
         await database.fetch(ONE, {})
         async with database.connection() as connection:
@@ -68,7 +68,7 @@ async def test_statement_that_went_missing_is_a_poolers_doing(make_database: Mak
 
 async def test_name_that_is_taken_is_a_poolers_doing(make_database: MakeDatabase) -> None:
     """As when the next transaction runs in a session where another client has used the name."""
-    database = await Database.open(make_database())
+    database = await Connections.open(make_database())
 
     async def prepare_twice() -> None:
         async with database.connection() as connection:
@@ -93,7 +93,7 @@ async def test_connection_is_used_again_and_one_that_was_lost_is_not(
     make_database: MakeDatabase,
 ) -> None:
     url = make_database()
-    database = await Database.open(url)
+    database = await Connections.open(url)
     try:
         async with database.connection() as first:
             pid = await first.fetchval("SELECT pg_backend_pid()")
@@ -113,7 +113,7 @@ async def test_connection_is_used_again_and_one_that_was_lost_is_not(
 async def test_connection_with_a_failed_statement_or_an_open_transaction_is_not_kept(
     make_database: MakeDatabase,
 ) -> None:
-    database = await Database.open(f"{make_database()}?pool_size=1")
+    database = await Connections.open(f"{make_database()}?pool_size=1")
     try:
         with pytest.raises(StoreError):
             async with database.connection() as connection:
@@ -128,7 +128,7 @@ async def test_connection_with_a_failed_statement_or_an_open_transaction_is_not_
 
 
 async def test_who_waits_for_the_only_connection_gets_it(make_database: MakeDatabase) -> None:
-    database = await Database.open(f"{make_database()}?pool_size=1")
+    database = await Connections.open(f"{make_database()}?pool_size=1")
     try:
         async with database.connection():
             waiting = [asyncio.create_task(database.fetch(ONE, {})) for _ in range(5)]

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from windrow.clock import Clock
+from windrow.db.sqlite import readers as reading
+from windrow.db.sqlite.location import Location
+from windrow.db.sqlite.readers import READERS, Readers
+from windrow.db.transactions import run_sync
 from windrow.errors import StoreUnavailable
-from windrow.queue.sqlite import reading
-from windrow.queue.sqlite.location import Location
-from windrow.queue.sqlite.reading import READERS, Readers
 from windrow.queue.sqlite.store import SqliteStore
-from windrow.queue.transactions import run_sync
 
 
 @pytest.fixture

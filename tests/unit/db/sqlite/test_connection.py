@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from windrow.queue.sqlite import connection as module
-from windrow.queue.sqlite.connection import BUSY_PAUSE, begin, connect_to_write
-from windrow.queue.sqlite.location import Location
+from windrow.db.sqlite import connection as module
+from windrow.db.sqlite.connection import BUSY_PAUSE, begin, connect_to_write
+from windrow.db.sqlite.location import Location
 
 SECONDS = 120.0  # nobody waits for so long
 HOLD = """
@@ -27,8 +27,8 @@ sys.stdin.read()
 """
 WRITE = """
 import sys
-from windrow.queue.sqlite.connection import begin, connect_to_write
-from windrow.queue.sqlite.location import Location
+from windrow.db.sqlite.connection import begin, connect_to_write
+from windrow.db.sqlite.location import Location
 connection = connect_to_write(Location(sys.argv[1]))
 for n in range(200):
     begin(connection)
@@ -71,7 +71,7 @@ def test_who_waits_asks_again_after_pauses_that_do_not_grow(
         if len(pauses) == 50:
             other.execute("COMMIT")
 
-    monkeypatch.setattr("windrow.queue.sqlite.connection.time.sleep", sleep)
+    monkeypatch.setattr("windrow.db.sqlite.connection.time.sleep", sleep)
     other.execute("BEGIN IMMEDIATE")
     begin(writer)
 

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from windrow.clock import Clock
 from windrow.db.database import P, Transaction, Verb
+from windrow.db.sqlite.connection import time_now
+from windrow.db.sqlite.failures import translate
+from windrow.db.sqlite.readers import Readers
+from windrow.db.sqlite.writer import Writer
+from windrow.db.transactions import run_sync
 from windrow.db.typed import Dialect, TypedStatement, in_order, typed
-from windrow.queue.sqlite.failures import translate
-from windrow.queue.sqlite.reading import Readers
-from windrow.queue.sqlite.work import time_now
-from windrow.queue.sqlite.writer import Writer
-from windrow.queue.transactions import run_sync
 
 T = TypeVar("T")
 

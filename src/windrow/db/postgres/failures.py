@@ -11,6 +11,7 @@ from typing import Final
 
 import asyncpg
 
+from windrow.db.migrations import latest_version
 from windrow.errors import (
     InvalidJob,
     NotAllowed,
@@ -22,7 +23,6 @@ from windrow.errors import (
     StoreUnavailable,
     WindrowError,
 )
-from windrow.queue.migrate import latest_version
 
 PACKAGE: Final = "windrow.queue.postgres"
 

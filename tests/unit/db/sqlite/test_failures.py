@@ -59,7 +59,7 @@ async def test_read_only_database_can_still_be_read(store: SqliteStore) -> None:
 async def test_lock_that_is_never_released_is_a_conflict(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windrow.queue.sqlite.connection.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("windrow.db.sqlite.connection.BUSY_SECONDS", 0.05)
     other = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreConflict) as refused:

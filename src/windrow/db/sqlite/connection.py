@@ -6,11 +6,16 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
+from windrow.clock import Clock
+from windrow.db.sqlite.failures import is_busy
+from windrow.db.sqlite.location import Location
 from windrow.errors import ConfigError
-from windrow.queue.sqlite.failures import is_busy
-from windrow.queue.sqlite.location import Location
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 T = TypeVar("T")
 Verb = Callable[[sqlite3.Connection], T]
@@ -113,3 +118,11 @@ def begin(connection: sqlite3.Connection) -> None:
             time.sleep(BUSY_PAUSE)
         else:
             return
+
+
+def time_now(clock: Clock) -> int:
+    """Microseconds since the epoch, by the given clock or by this machine's."""
+    now = clock.now()
+    if now is None:
+        return time.time_ns() // 1000
+    return (now - _EPOCH) // _MICROSECOND

@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 
 from tests.conftest import MakeDatabase
-from windrow.queue.postgres import types
-from windrow.queue.postgres.connection import Database
+from windrow.db.postgres import types
+from windrow.db.postgres.connections import Connections
 
 IDS = [UUID(int=1), UUID(int=2)]
 NUMBERS = "SELECT $1::uuid[] AS ids, $2::bigint[] AS numbers"
@@ -32,7 +32,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 async def read(url: str, text: str, *values: Any) -> Any:
-    database = await Database.open(url)
+    database = await Connections.open(url)
     try:
         async with database.connection() as connection:
             return await connection.fetchrow(text, *values)

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from windrow.db.sqlite.connection import connect
+from windrow.db.sqlite.location import Location
+from windrow.db.sqlite.writer import Writer
+from windrow.db.transactions import run_sync
 from windrow.errors import ConfigError, StoreUnavailable
-from windrow.queue.sqlite.connection import connect
-from windrow.queue.sqlite.location import Location
-from windrow.queue.sqlite.writer import Writer
-from windrow.queue.transactions import run_sync
 
 TABLES = """
     CREATE TABLE note (text TEXT UNIQUE);
@@ -350,7 +350,7 @@ async def test_a_commit_that_fails_is_the_error_of_all_threads(
 async def test_all_are_committed_when_more_wait_than_one_transaction_takes(
     writer: Writer, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windrow.queue.sqlite.writer.MAX_BATCH", 2)
+    monkeypatch.setattr("windrow.db.sqlite.writer.MAX_BATCH", 2)
     texts = [str(n) for n in range(4)]
 
     assert await from_threads(writer, *map(write, texts)) == texts

@@ -25,6 +25,7 @@ from tests.builders import (
 )
 from tests.conftest import MakeDatabase
 from windrow.clock import Clock
+from windrow.db.postgres.connections import PoolOptions, parse_url
 from windrow.errors import (
     ConfigError,
     InvalidJob,
@@ -36,7 +37,6 @@ from windrow.errors import (
     StoreUnavailable,
 )
 from windrow.queue.job import JobState
-from windrow.queue.postgres.connection import PoolOptions, parse_url
 from windrow.queue.postgres.store import PostgresStore
 
 Connection = Any

@@ -13,10 +13,10 @@ import weakref
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
+from windrow.db.sqlite.connection import ReadPool, Verb
+from windrow.db.sqlite.location import Location
+from windrow.db.sqlite.writer import Call, wake_callers
 from windrow.errors import StoreUnavailable
-from windrow.queue.sqlite.connection import ReadPool, Verb
-from windrow.queue.sqlite.location import Location
-from windrow.queue.sqlite.writer import Call, wake_callers
 
 T = TypeVar("T")
 

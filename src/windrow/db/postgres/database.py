@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from windrow.clock import Clock
 from windrow.db.database import P, Transaction, Verb
+from windrow.db.postgres.connections import Connections
+from windrow.db.transactions import Executor
 from windrow.db.typed import Dialect, TypedStatement, typed
-from windrow.queue.postgres.connection import Database
-from windrow.queue.transactions import Executor
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class PostgresDatabase:
 
     dialect: Dialect = "postgres"
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Connections, clock: Clock) -> None:
         self._database = database
         self._clock = clock
 

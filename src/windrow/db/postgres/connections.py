@@ -18,13 +18,13 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
+from windrow.db.postgres.failures import wrapped_errors
+from windrow.db.postgres.pool import ACQUIRE_SECONDS, Pool
+from windrow.db.postgres.types import LearnedConnection
 from windrow.db.statements import Statement
+from windrow.db.transactions import AsyncpgExecutor, Executor
 from windrow.errors import ConfigError, StoreConflict, StoreUnavailable
 from windrow.ids import new_id
-from windrow.queue.postgres.failures import wrapped_errors
-from windrow.queue.postgres.pooling import ACQUIRE_SECONDS, Pool
-from windrow.queue.postgres.types import LearnedConnection
-from windrow.queue.transactions import AsyncpgExecutor, Executor
 
 # Plans are made once, perhaps while the queue is empty, and must be good for a million rows: by
 # index, whatever the statistics say. Measured in docs/decisions/0001-storage-shape.md. They are
@@ -151,7 +151,7 @@ def _parse_option(name: str, value: str) -> int | bool:
     return int(value)
 
 
-class Database:
+class Connections:
     """A pool of connections. One statement commits by itself; several make a transaction."""
 
     def __init__(
@@ -290,7 +290,7 @@ class _Use:
     """A connection of the pool, while the block lasts. No generator: it is made for every
     statement."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Connections) -> None:
         self._pool = database._pool
         self._is_behind_pooler = database._is_behind_pooler
 

@@ -22,9 +22,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from windrow.db.sqlite.connection import Verb, begin, connect_to_write
+from windrow.db.sqlite.location import Location
 from windrow.errors import ConfigError, StoreUnavailable
-from windrow.queue.sqlite.connection import Verb, begin, connect_to_write
-from windrow.queue.sqlite.location import Location
 
 logger = logging.getLogger(__name__)
 

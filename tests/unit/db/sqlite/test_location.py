@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from windrow.db.sqlite.location import Location, parse_url
 from windrow.errors import ConfigError
-from windrow.queue.sqlite.location import Location, parse_url
 
 
 def test_three_slashes_are_a_relative_path() -> None:

@@ -1,0 +1,1 @@
+"""Connections to Postgres, its errors, and statements run there."""

@@ -1,0 +1,1 @@
+"""Connections to SQLite, its errors, and statements run there."""
