@@ -195,7 +195,11 @@ async def test_errors_of_the_engine_say_which_index_it_is(
     with pytest.raises(IndexUnavailable, match=r"cannot be searched: .*dim"):
         await library.index.search(space, Query("apple", [1.0, 0.0], "semantic"))
 
+    whole = library.index._shards[name]
+
     class Full:
+        info = whole.info
+
         def update(self, _: object) -> None:
             raise Exception("No space left on device")
 
