@@ -22,7 +22,7 @@ from windrow.api.app import PREFIX, create_app
 from windrow.api.callers import check_is_local
 from windrow.api.errors import ApiError
 from windrow.api.firecrawl import parse as parsing
-from windrow.api.rates import KEPT, WRONG_KEYS_PER_MINUTE, Guesses, RateLimit
+from windrow.api.limits import KEPT, WRONG_KEYS_PER_MINUTE, Guesses, RateLimit
 from windrow.catalog import Catalog
 from windrow.catalog.contents import ContentRow, Written
 from windrow.catalog.documents import DocumentRow

@@ -22,8 +22,7 @@ from schemathesis.core.result import Ok
 from tests.trust.scorecard import record_input
 from windrow import Queue
 from windrow.api.app import PREFIX, create_app
-from windrow.api.firecrawl import map as mapping
-from windrow.api.firecrawl import scrape
+from windrow.api.firecrawl import crawl, scrape
 from windrow.api.queue import jobs, runs
 from windrow.settings import Settings
 
@@ -68,7 +67,7 @@ class Live:
 def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     for module, name in (
         (scrape, "WAIT_SECONDS"),
-        (mapping, "WAIT_SECONDS"),
+        (crawl, "WAIT_SECONDS"),
         (jobs, "LOOK_SECONDS"),
         (runs, "LOOK_SECONDS"),
     ):

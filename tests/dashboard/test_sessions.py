@@ -15,7 +15,7 @@ from tests.api.server import Server
 from tests.dashboard.conftest import ADMIN, KEYS, READER, TENANT, Shown
 from tests.dashboard.test_pages import log_in, token_of
 from windrow import Queue
-from windrow.api.rates import WRONG_KEYS_PER_MINUTE, Guesses
+from windrow.api.limits import WRONG_KEYS_PER_MINUTE, Guesses
 from windrow.services import keys
 from windrow.services.keys import KEPT_SECONDS
 from windrow.settings import Settings

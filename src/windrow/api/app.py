@@ -8,11 +8,10 @@ from starlette.middleware.cors import CORSMiddleware
 from windrow import __version__
 from windrow.api import events, health, hooks
 from windrow.api.errors import add_error_handlers
-from windrow.api.firecrawl import batch, crawl, extract, map, parse, scrape, search, team, watch
+from windrow.api.firecrawl import batch, crawl, extract, parse, scrape, search, team, watch
 from windrow.api.knowledge import bridge, contents, items, progress, rag, uploads
-from windrow.api.limits import BodyLimit
+from windrow.api.limits import BodyLimit, Guesses, RateLimit
 from windrow.api.queue import groups, jobs, queues, runs
-from windrow.api.rates import Guesses, RateLimit
 from windrow.api.words import say_what_parameters_mean
 from windrow.queue.queue import Queue
 from windrow.services.broadcasting import Broadcast
@@ -29,7 +28,7 @@ ROUTERS = (
     runs.router,
     health.router,
     search.router,
-    map.router,
+    crawl.map_router,
     parse.router,
     extract.router,
     team.router,

@@ -19,7 +19,7 @@ from starlette.requests import HTTPConnection
 
 from windrow.accounts.usage import QuotaRow
 from windrow.api.errors import ApiError
-from windrow.api.rates import Guesses, RateLimit
+from windrow.api.limits import Guesses, RateLimit
 from windrow.queue.queue import Queue
 from windrow.services.keys import Identity, KeyRing, Role, hash_key
 from windrow.services.tenant_queue import TenantQueue

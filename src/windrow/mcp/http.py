@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from windrow.api.answers import answer
 from windrow.api.callers import host_of, identify, is_loopback
 from windrow.api.errors import ApiError
-from windrow.api.rates import Guesses, RateLimit
+from windrow.api.limits import Guesses, RateLimit
 from windrow.mcp.server import make_server
 from windrow.queue.queue import Queue
 from windrow.services.keys import Identity, KeyRing

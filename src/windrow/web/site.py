@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from windrow.api.app import create_app
 from windrow.api.errors import ApiError
-from windrow.api.rates import Guesses
+from windrow.api.limits import Guesses
 from windrow.errors import ConfigError
 from windrow.ingest.fetch.sealer import read_secrets
 from windrow.queue.queue import Queue

@@ -20,8 +20,8 @@ from windrow.api.firecrawl.progress import (
     answer_cancel,
     answer_errors,
     answer_status,
+    take_webhook,
 )
-from windrow.api.firecrawl.webhooks import take_webhook
 from windrow.api.quick import Quick
 from windrow.ids import is_id, plain_id
 from windrow.services.web import start_batch

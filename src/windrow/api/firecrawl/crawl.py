@@ -1,4 +1,4 @@
-"""/v2/crawl: a site, begun, followed, stopped."""
+"""A site: /v2/crawl, begun, followed, stopped; POST /v2/map, its addresses, waited for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from windrow.api.answers import answer
 from windrow.api.bodies import TAKES_URL, read_body, take, take_url, takes
 from windrow.api.callers import Reader, Writer
-from windrow.api.errors import bad_request
+from windrow.api.errors import ApiError, bad_request, scrape_error
 from windrow.api.firecrawl.progress import (
     CRAWLS,
     IdempotencyKey,
@@ -21,10 +21,12 @@ from windrow.api.firecrawl.progress import (
     answer_cancel,
     answer_errors,
     answer_status,
+    take_webhook,
 )
-from windrow.api.firecrawl.webhooks import take_webhook
 from windrow.api.quick import Quick
-from windrow.services.web import list_crawls, start_crawl
+from windrow.errors import WaitTimeout
+from windrow.queue.job import JobState
+from windrow.services.web import list_crawls, start_crawl, start_map, wait_or_cancel, why_failed
 from windrow.services.web.models import choose_crawl_options
 
 router = APIRouter(tags=["crawl"], route_class=Quick)
@@ -32,6 +34,11 @@ router = APIRouter(tags=["crawl"], route_class=Quick)
 TAKES_WISH: Final = takes(url={"type": "string"}, prompt={"type": "string"})
 # What stands beside the options of a crawl and is about its pages.
 _OF_PAGES: Final = ("origin", "integration", "zeroDataRetention", "index")
+
+map_router = APIRouter(tags=["map"], route_class=Quick)
+
+WAIT_SECONDS: Final = 300.0
+_WITHOUT_EFFECT: Final = ("origin", "integration")  # who asks
 
 
 @router.post("/v2/crawl", openapi_extra=TAKES_URL)
@@ -115,3 +122,26 @@ async def get_errors(crawl_id: UUID, caller: Reader) -> Response:
 
 async def _choose(request: Request, url: str, wish: str) -> dict[str, Any]:
     return await choose_crawl_options(request.app.state.settings, url, wish)
+
+
+@map_router.post("/v2/map", openapi_extra=TAKES_URL)
+async def map_site(request: Request, caller: Writer) -> Response:
+    """The addresses of a site: of its first page, of its sitemaps, and known from before."""
+    options = await read_body(request)
+    for name in _WITHOUT_EFFECT:
+        options.pop(name, None)
+    if options.pop("ignoreCache", False):
+        options["useIndex"] = False
+    job = await start_map(
+        caller.queue, take_url(options), options, tenant=caller.tenant, quota=caller.quota
+    )
+    seconds = options["timeout"] / 1000 if "timeout" in options else WAIT_SECONDS
+    try:
+        ended = await wait_or_cancel(caller.queue, job.id, timeout=seconds)
+    except WaitTimeout as error:
+        said = f"Map timed out: the site was not read after {seconds:g} s"
+        raise ApiError(408, "MAP_TIMEOUT", said) from error
+    if ended.state is not JobState.COMPLETED:
+        raise scrape_error(*why_failed(ended))
+    links = [{"url": url} for url in ended.result["links"]]
+    return answer({"success": True, "id": ended.id, "links": links})

@@ -1,4 +1,4 @@
-"""How far crawls and batches are: the answers that both have."""
+"""What crawls and batches share: how far they are, their documents and errors, a webhook."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from windrow.api.answers import answer
+from windrow.api.bodies import take
 from windrow.api.callers import Caller
 from windrow.api.errors import ApiError
 from windrow.errors import IllegalTransition, JobNotFound
@@ -25,11 +26,16 @@ from windrow.services.web import (
     read_crawl,
     warning_of,
 )
+from windrow.services.webhooks import check_webhook
 
 PAGE: Final = 100
 MOST: Final = 1_000
 MOST_ERRORS: Final = 10_000
 PAGE_BYTES: Final = 10 * 1024 * 1024
+
+IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=255)]
+Skip = Annotated[int, Query(ge=0, le=2**31)]
+Limit = Annotated[int | None, Query(ge=1, le=2**31)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +52,6 @@ class Verb:
 
 CRAWLS: Final = Verb("web.crawl", "/v2/crawl")
 BATCHES: Final = Verb("web.batch", "/v2/batch/scrape")
-
-IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=255)]
-Skip = Annotated[int, Query(ge=0, le=2**31)]
-Limit = Annotated[int | None, Query(ge=1, le=2**31)]
 
 
 async def find(caller: Caller, verb: Verb, crawl_id: str) -> Crawl:
@@ -147,3 +149,11 @@ def _that_fit(pages: Sequence[Job]) -> list[msgspec.Raw]:
 
 def _bytes(stored: str | bytes | None) -> bytes:
     return stored.encode() if isinstance(stored, str) else stored or b"null"
+
+
+def take_webhook(request: Request, body: dict[str, Any]) -> str | dict[str, Any] | None:
+    """The webhook of a body, which may be used as far as is known before it is."""
+    webhook: str | dict[str, Any] | None = take(body, "webhook", (str, dict))
+    if webhook is not None:
+        check_webhook(request.app.state.settings, webhook)
+    return webhook

@@ -14,7 +14,6 @@ from windrow.api.answers import answer
 from windrow.api.bodies import read_as, takes_type
 from windrow.api.callers import Reader, Writer
 from windrow.api.errors import bad_request
-from windrow.api.queue.naming import name_job
 from windrow.api.queue.schemas import (
     MOST_JOBS,
     MOST_SECONDS,
@@ -24,7 +23,7 @@ from windrow.api.queue.schemas import (
     ReasonBody,
     RetryBody,
 )
-from windrow.api.queue.views import show_change, show_head, show_inserted, show_job
+from windrow.api.queue.views import name_job, show_change, show_head, show_inserted, show_job
 from windrow.api.quick import Quick
 from windrow.errors import WaitTimeout
 from windrow.queue.job import Job, JobState

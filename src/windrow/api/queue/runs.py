@@ -17,7 +17,6 @@ from windrow.api.answers import answer
 from windrow.api.bodies import read_as, takes_type
 from windrow.api.callers import Caller, Writer
 from windrow.api.errors import bad_request
-from windrow.api.queue.naming import name_job
 from windrow.api.queue.schemas import (
     MOST_RUNS,
     MOST_SECONDS,
@@ -30,7 +29,7 @@ from windrow.api.queue.schemas import (
     RenewBody,
     SnoozeBody,
 )
-from windrow.api.queue.views import show_claimed
+from windrow.api.queue.views import name_job, show_claimed
 from windrow.api.quick import Quick
 from windrow.queue.lease import Lease
 from windrow.services import tenant_runs

@@ -1,4 +1,4 @@
-"""Jobs, groups and queues as they are told."""
+"""Jobs as they are named in paths; jobs, groups and queues as they are told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from windrow.api.callers import Caller
+from windrow.queue.checks import check_job_id
 from windrow.queue.job import Job, JobState
 from windrow.queue.records import Change, Group, Inserted, QueueInfo
 from windrow.redaction import redact, redact_json
@@ -76,3 +78,10 @@ def full(counts: Mapping[JobState, int]) -> dict[str, int]:
 def raw(stored: str | bytes) -> msgspec.Raw:
     """JSON as it is stored: it need not be read to be sent."""
     return msgspec.Raw(stored.encode() if isinstance(stored, str) else stored)
+
+
+def name_job(caller: Caller, text: str) -> str:
+    """The id as the store has it: a UUID, or, where others make jobs too, queue and id. Raises
+    InvalidJob if no job there can have it."""
+    is_foreign = caller.queue.store.capabilities.foreign_ids
+    return str(check_job_id(text, "job_id", is_foreign=is_foreign))
