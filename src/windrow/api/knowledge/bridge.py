@@ -15,7 +15,7 @@ from windrow.api.answers import answer
 from windrow.api.bodies import takes, takes_type, within_time
 from windrow.api.callers import Caller, Reader, Writer, identify
 from windrow.api.errors import ApiError
-from windrow.api.knowledge.reading import MOST, Body, Limit, missing, read, unfit
+from windrow.api.knowledge.requests import MOST, Body, Limit, missing, read, unfit
 from windrow.errors import InvalidOptions, JobNotFound
 from windrow.index.home import Mode
 from windrow.search.request import MOST as MOST_FOUND

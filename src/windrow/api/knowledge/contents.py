@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from windrow.api.answers import answer
 from windrow.api.callers import Reader
-from windrow.api.knowledge.reading import Limit, Offset, SourceId
+from windrow.api.knowledge.requests import Limit, Offset, SourceId
 from windrow.api.knowledge.views import show_chunk, show_code, show_page, show_whole_page
 from windrow.errors import DocumentNotFound
 from windrow.ingest.web.urls import normalise

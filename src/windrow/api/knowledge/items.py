@@ -15,7 +15,7 @@ from windrow.api.answers import answer
 from windrow.api.bodies import takes_type
 from windrow.api.callers import Reader, Writer
 from windrow.api.errors import ApiError
-from windrow.api.knowledge.reading import Body, SourceId, read, unfit
+from windrow.api.knowledge.requests import Body, SourceId, read, unfit
 from windrow.api.knowledge.views import show_source
 from windrow.errors import InvalidOptions
 from windrow.services.browsing import own_source

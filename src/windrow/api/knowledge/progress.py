@@ -17,7 +17,7 @@ from starlette.responses import Response
 from windrow.api.answers import answer
 from windrow.api.callers import Caller, Reader, Writer
 from windrow.api.errors import ApiError
-from windrow.api.knowledge.reading import missing
+from windrow.api.knowledge.requests import missing
 from windrow.errors import IllegalTransition, JobNotFound
 from windrow.services import operations
 from windrow.services.operations import Operation

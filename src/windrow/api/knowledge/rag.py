@@ -12,7 +12,7 @@ from starlette.responses import Response
 from windrow.api.answers import answer
 from windrow.api.bodies import takes_type
 from windrow.api.callers import Caller, Reader
-from windrow.api.knowledge.reading import MOST, Body, read, unfit
+from windrow.api.knowledge.requests import MOST, Body, read, unfit
 from windrow.errors import SourceNotFound
 from windrow.index.home import Mode
 from windrow.search.request import Found, SearchAnswer, SearchRequest

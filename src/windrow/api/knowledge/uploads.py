@@ -14,7 +14,7 @@ from windrow.api.answers import answer
 from windrow.api.bodies import within_time
 from windrow.api.callers import Writer
 from windrow.api.errors import ApiError
-from windrow.api.knowledge.reading import unfit
+from windrow.api.knowledge.requests import unfit
 from windrow.services.handing_in import TextOptions, Upload, take_files
 from windrow.services.knowledge import COLLECTION
 
