@@ -140,6 +140,14 @@ class Finishing(Verbs):
         claim: Claim | None = None,
         tx: JobTransaction | None = None,
     ) -> Finished:
+        """Write the ends of runs, in one of two ways, and claim the next jobs.
+
+        | ends                                            | way             | statement          |
+        |-------------------------------------------------|-----------------|--------------------|
+        | completed, outside groups, without follow-ups   | `_finish_plain` | complete_and_claim |
+        | the same, if there is nothing to claim          | `_finish_plain` | complete_jobs      |
+        | any others; passed over; or in a job's tx       | `end_runs`      | end_jobs           |
+        """
         if tx is not None:
             return await self._finish_in(tx, finishes, claim)
         if not finishes:
