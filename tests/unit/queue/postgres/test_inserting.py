@@ -23,7 +23,7 @@ HALF = "x" * (inserting.MOST_AT_ONCE // 2)
     ("payloads", "sizes"),
     [
         (["x", "x"], [2]),
-        ([HALF, HALF, "x"], [1, 1, 1]),
+        ([HALF, HALF, "x"], [1, 2]),
         ([HALF, "x", "x", HALF, "x"], [3, 2]),
         ([2 * HALF + "x", "x", 2 * HALF], [1, 1, 1]),
     ],
