@@ -7,6 +7,7 @@ from windrow.catalog.contents import ContentCatalog
 from windrow.catalog.documents import DocumentCatalog
 from windrow.catalog.pages import PageCache
 from windrow.catalog.sources import CollectionCatalog, SourceCatalog
+from windrow.catalog.writer import DocumentWriter
 from windrow.db.database import Database
 
 
@@ -15,6 +16,7 @@ class Catalog:
         self.collections = CollectionCatalog(database)
         self.sources = SourceCatalog(database)
         self.documents = DocumentCatalog(database)
+        self.writer = DocumentWriter(self.documents)
         self.contents = ContentCatalog(database)
         self.pages = PageCache(database)
         self.calls = CallCatalog(database)
