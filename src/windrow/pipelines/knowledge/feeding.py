@@ -8,9 +8,11 @@ from windrow.pipelines.index.tidying import write_job
 from windrow.queue.job import NewJob
 
 
-def write_jobs(contents: Iterable[str], *, tenant: str | None, priority: int) -> list[NewJob]:
-    """A job for each content that documents wait for."""
-    return [write_job(content, tenant, priority) for content in dict.fromkeys(contents)]
+def write_jobs(
+    contents: Iterable[str | None], *, tenant: str | None, priority: int
+) -> list[NewJob]:
+    """A job for each content that documents wait for; none where there is no content."""
+    return [write_job(one, tenant, priority) for one in dict.fromkeys(contents) if one is not None]
 
 
 def label_jobs(contents: Iterable[str], *, tenant: str | None, priority: int) -> list[NewJob]:

@@ -6,7 +6,6 @@ job, which can be followed, gives them to the index.
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from windrow.catalog import Catalog
-from windrow.catalog.contents import ContentRow, content_id
-from windrow.catalog.documents import DocumentInfo, DocumentRow
+from windrow.catalog.documents import DocumentInfo
 from windrow.catalog.sources import SourceNote, SourceRow
+from windrow.catalog.writer import SourceText
 from windrow.ids import new_id
 from windrow.ingest.web.urls import origin_of
 from windrow.pipelines.index.sessions import Indexed, is_opened, note_indexed, open_session
@@ -136,26 +135,15 @@ async def hand_in(
     """Keep texts as documents, and enqueue what makes them searchable; the id of that job. Their
     sources are there already. What is known in the same words is not written again."""
     sources = {one.source.id: one.source for one in texts}
-    documents: dict[str, str] = {}
-    unchanged = 0
-    found: list[str] = []
-    rows, contents = [], []
-    for one in texts:
-        before = await _before(queue, one)
-        row, content = _row(one, before)
-        if before is not None and before.is_settled_with(row.pending):
-            unchanged += 1
-            found += [row.uri] if before.is_searchable else []
-        else:
-            documents[row.id] = content.id
-        rows.append(row)
-        contents.append(content)
     catalog = Catalog(queue.database)
-    await catalog.documents.put(rows, contents)
+    put = await catalog.writer.put([_text(one) for one in texts])
+    documents = {one.document.id: one.awaited for one in put if one.awaited is not None}
+    unchanged = [one for one in put if one.awaited is None]
     await catalog.sources.put([SourceNote(one.tenant, one.id) for one in sources.values()])
     if session is not None:
-        await note_indexed(queue, [Indexed(session, uri) for uri in found])
-    payload = HandedPayload(documents, title, tuple(sources), unchanged)
+        found = [one for one in unchanged if one.before is not None and one.before.is_searchable]
+        await note_indexed(queue, [Indexed(session, one.document.uri) for one in found])
+    payload = HandedPayload(documents, title, tuple(sources), len(unchanged))
     tags = [f"source:{one}" for one in sources] if len(sources) == 1 else []
     job = NewJob(
         FEED,
@@ -179,36 +167,17 @@ async def feed(queue: Queue, job: Job, payload: HandedPayload) -> Done:
     return Done({"documents": len(payload.documents), "written": len(then)}, then=then)
 
 
-async def _before(queue: Queue, one: Handed) -> DocumentInfo | None:
+def _text(one: Handed) -> SourceText:
     source = one.source
-    found = await Catalog(queue.database).documents.find(
-        source.tenant, source.collection, source.id, [one.uri]
-    )
-    return found[0] if found else None
-
-
-def _row(one: Handed, before: DocumentInfo | None) -> tuple[DocumentRow, ContentRow]:
-    encoded = one.text.encode("utf-8", "replace")
-    digest = hashlib.sha256(encoded).hexdigest()
-    id = before.id if before else new_id()
-    shared = None
-    if before is not None and before.content_hash == digest:
-        shared = before.pending or before.content
-    pending = shared or content_id(id, digest)
-    source = one.source
-    row = DocumentRow(
-        id=id,
+    return SourceText(
         tenant=source.tenant,
         collection=source.collection,
         source=source.id,
         uri=one.uri,
+        text=one.text,
         title=one.title or one.uri,
         language=one.language,
         tags=tuple(dict.fromkeys([*source.tags, *one.tags])),
         metadata=one.metadata,
-        content_hash=digest,
-        pending=pending,
-        size=len(encoded),
         dated_at=one.dated_at,
     )
-    return row, ContentRow(pending, source.tenant, source.collection, one.text)

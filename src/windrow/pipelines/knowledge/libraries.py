@@ -4,18 +4,14 @@ and version: at an address (crawled), in a folder (scanned), or of an installed 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from windrow.catalog import Catalog
-from windrow.catalog.contents import ContentRow, content_id
-from windrow.catalog.documents import DocumentInfo, DocumentRow
 from windrow.catalog.sources import SourceNote, SourceRow
-from windrow.ids import new_id
+from windrow.catalog.writer import SourceText
 from windrow.ingest.files.names import to_normal_path, to_text
 from windrow.ingest.files.walk import WalkOptions
 from windrow.ingest.library import LibraryPage, read_distribution
@@ -106,50 +102,30 @@ async def _store(
     is_known: bool,
 ) -> Done:
     """The pages of a distribution; those that are known and not among them are gone."""
-    known = {document.uri: document for document in await documents_of(knowledge, source)}
-    rows, contents = [], []
-    for page in pages:
-        row, content = _page_row(source, page, known.get(page.uri))
-        rows.append(row)
-        if content is not None:
-            contents.append(content)
-    gone = [known[uri].id for uri in known.keys() - {page.uri for page in pages}]
+    known = await documents_of(knowledge, source)
+    uris = {page.uri for page in pages}
+    gone = [document.id for document in known if document.uri not in uris]
     note = SourceNote(source.tenant, source.id)
     catalog = Catalog(knowledge.queue.database)
     await catalog.sources.put([source, note], are_known=is_known)
-    await catalog.documents.put(rows, contents)
+    put = await catalog.writer.put([_text(source, page) for page in pages], known=known)
     if gone:
         await catalog.documents.delete(gone)
-    new = [row.pending for row in rows if row.pending and not _is_there(row, known.get(row.uri))]
+    new = [one.awaited for one in put if one.awaited is not None]
     then = write_jobs(new, tenant=item.tenant, priority=item.priority)
     if gone:
         then.append(tidy_job())
-    return Done({"documents": len(rows), "new": len(new), "gone": len(gone)}, then=then)
+    return Done({"documents": len(pages), "new": len(new), "gone": len(gone)}, then=then)
 
 
-def _page_row(
-    source: SourceRow, page: LibraryPage, before: DocumentInfo | None
-) -> tuple[DocumentRow, ContentRow | None]:
-    digest = hashlib.sha256(page.text.encode("utf-8", "replace")).hexdigest()
-    row = DocumentRow(
-        id=before.id if before else new_id(),
+def _text(source: SourceRow, page: LibraryPage) -> SourceText:
+    return SourceText(
         tenant=source.tenant,
         collection=source.collection,
         source=source.id,
         uri=page.uri,
+        text=page.text,
         title=page.title,
         language="markdown",
         tags=source.tags,
-        content_hash=digest,
-        size=len(page.text.encode("utf-8", "replace")),
     )
-    if before is not None and before.content_hash == digest:
-        shared = before.pending or before.content
-        if shared is not None:
-            return replace(row, pending=shared), None
-    new = content_id(row.id, digest)
-    return replace(row, pending=new), ContentRow(new, source.tenant, source.collection, page.text)
-
-
-def _is_there(row: DocumentRow, before: DocumentInfo | None) -> bool:
-    return before is not None and before.is_settled_with(row.pending)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Final
 
 from windrow.catalog import Catalog
-from windrow.catalog.contents import ContentRow, content_id
-from windrow.catalog.documents import DocumentInfo, DocumentRow
+from windrow.catalog.contents import content_id
+from windrow.catalog.documents import DocumentInfo
 from windrow.catalog.sources import SourceRow
-from windrow.ids import new_id
+from windrow.catalog.writer import SourceText, hash_text
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.context import Item, Knowledge, get_source, source_id
 from windrow.pipelines.knowledge.feeding import write_jobs
@@ -28,33 +27,35 @@ async def keep_note(knowledge: Knowledge, job: Job, payload: ContentPayload) -> 
     before = await _find(knowledge, item, source, payload)
     if not payload.content.strip():
         return Done({"dropped": "there is nothing in it"})
-    digest = hashlib.sha256(payload.content.encode("utf-8", "replace")).hexdigest()
+    digest = hash_text(payload.content)
     tags = _tags(source, payload)
     if before is not None and before.content_hash == digest:
         tags = tuple(dict.fromkeys([*before.tags, *tags]))  # said again, it keeps what it has
-    id = before.id if before else new_id()
-    content = content_id(id, digest)
-    if before is not None and before.is_settled_with(content) and before.tags == tags:
+    if (
+        before is not None
+        and before.is_settled_with(content_id(before.id, digest))
+        and before.tags == tags
+    ):
         return Done({"document": before.id, "unchanged": True})
-    row = DocumentRow(
-        id=id,
+    text = SourceText(
         tenant=item.tenant,
         collection=source.collection,
         source=source.id,
         uri=before.uri if before else _uri(payload.content),
+        text=payload.content,
         title=payload.title or title_of(payload.content),
         language="markdown",
         tags=tags,
         metadata={"source_type": payload.source_type},
-        content_hash=digest,
-        pending=content,
-        size=len(payload.content.encode("utf-8", "replace")),
         dated_at=job.created_at,
+        content_hash=digest,
+        id=before.id if before else None,
     )
-    text = ContentRow(content, item.tenant, source.collection, payload.content)
-    await Catalog(knowledge.queue.database).documents.put([row], [text])
-    then = write_jobs([content], tenant=item.tenant, priority=item.priority)
-    return Done({"document": id, "content": content}, then=then)
+    writer = Catalog(knowledge.queue.database).writer
+    [put] = await writer.put([text], known=[before] if before else [])
+    # Also where the content is known: its labels in the index may be others now.
+    then = write_jobs([put.document.pending], tenant=item.tenant, priority=item.priority)
+    return Done({"document": put.document.id, "content": put.document.pending}, then=then)
 
 
 async def drop_note(knowledge: Knowledge, job: Job, payload: ContentPayload) -> Done:
@@ -107,7 +108,7 @@ async def _find(
 
 
 def _uri(text: str) -> str:
-    return f"note:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    return f"note:{hash_text(text)[:16]}"
 
 
 def _tags(source: SourceRow, payload: ContentPayload) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ index is to do is enqueued by the completion.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,11 +13,11 @@ from datetime import datetime
 from typing import Final
 
 from windrow.catalog import Catalog
-from windrow.catalog.contents import ContentRow, content_id
-from windrow.catalog.documents import DocumentInfo, DocumentRow, Place
+from windrow.catalog.documents import Place
 from windrow.catalog.sources import SourceNote
+from windrow.catalog.writer import SourceText
 from windrow.errors import GroupNotFound, IngestError
-from windrow.ids import is_id, new_id
+from windrow.ids import is_id
 from windrow.pipelines.index.sessions import Indexed, is_opened, note, note_indexed
 from windrow.pipelines.index.tidying import tidy_job
 from windrow.pipelines.knowledge.feeding import write_jobs
@@ -78,13 +77,10 @@ async def feed_page(
         return []
     if why is not None:
         return []  # what was there before is better than this
-    row, content = _row(job, payload, feed, scraped, uri, scraped.text or "", before)
-    await catalog.documents.put([row], [content])
-    if before is not None and before.is_settled_with(row.pending):
-        if before.is_searchable:
-            await note_indexed(queue, [Indexed(payload.crawl_id or "", uri)])
-        return []
-    return write_jobs([row.pending or ""], tenant=job.tenant, priority=job.priority)
+    [put] = await catalog.writer.put([_text(job, payload, feed, scraped, uri)], known=found)
+    if put.awaited is None and put.before is not None and put.before.is_searchable:
+        await note_indexed(queue, [Indexed(payload.crawl_id or "", uri)])
+    return write_jobs([put.awaited], tenant=job.tenant, priority=job.priority)
 
 
 async def end_feed(queue: Queue, job: Job, crawl_id: str, feed: FeedPayload) -> None:
@@ -209,39 +205,22 @@ async def _note_failed(queue: Queue, payload: PagePayload, uri: str, why: str) -
         await note(queue, payload.crawl_id, "failed", [uri])
 
 
-def _row(
-    job: Job,
-    payload: PagePayload,
-    feed: FeedPayload,
-    scraped: Scraped,
-    uri: str,
-    text: str,
-    before: DocumentInfo | None,
-) -> tuple[DocumentRow, ContentRow]:
+def _text(
+    job: Job, payload: PagePayload, feed: FeedPayload, scraped: Scraped, uri: str
+) -> SourceText:
     metadata = scraped.document.metadata
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-    id = before.id if before else new_id()
-    shared = None
-    if before is not None and before.content_hash == digest:
-        shared = before.pending or before.content
-    pending = shared or content_id(id, digest)
-    row = DocumentRow(
-        id=id,
+    return SourceText(
         tenant=job.tenant,
         collection=feed.collection,
         source=feed.source,
         uri=uri,
+        text=scraped.text or "",
         title=scraped.document.title or uri,
         language=metadata.language or "",
         tags=feed.tags,
         metadata={"crawl": payload.crawl_id or job.id, "description": metadata.description},
-        content_hash=digest,
-        pending=pending,
-        size=len(text.encode("utf-8", "replace")),
         dated_at=_dated(metadata.modified_time or metadata.published_time),
     )
-    # Given also where it is likely to be there: it may have been let go of meanwhile.
-    return row, ContentRow(pending, job.tenant, feed.collection, text)
 
 
 def _dated(said: str | None) -> datetime | None:
