@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from windrow.catalog import Catalog
-from windrow.catalog.contents import ContentRow, content_id
-from windrow.catalog.documents import DocumentInfo, DocumentRow
+from windrow.catalog.documents import DocumentInfo
 from windrow.catalog.sources import SourceRow
+from windrow.catalog.writer import PutText, SourceText
 from windrow.errors import (
     ConversionError,
     FileGone,
@@ -30,7 +30,6 @@ from windrow.errors import (
     LeaseLost,
     UnsupportedFormat,
 )
-from windrow.ids import new_id
 from windrow.ingest.files.content import FileContent, FileText, FileTooLarge, SizeLimits, read_file
 from windrow.ingest.files.content import to_text as text_of
 from windrow.ingest.files.ignore import Judge
@@ -67,6 +66,7 @@ CONFIG_LANGUAGES: Final = frozenset({"hcl", "dockerfile", "bash"})  # beside tho
 SourceKey = tuple[str | None, str]  # a tenant, and the id of one of its sources
 IGNORED: Final = "ignored by the rules of its folder"
 SECRET_CONTENT: Final = "secret: it holds little but secrets"  # noqa: S105 - no password
+EMPTY: Final = "empty"
 LINKED: Final = "a symbolic link, or behind one: these are not followed"
 
 
@@ -119,12 +119,13 @@ async def delete_files(
     wanted = await _wanted(knowledge, jobs, payloads)
     gone: list[str] = []
     for some in _by_source([Read(one) for one in wanted]):
-        known = await _known(knowledge, some)
+        found = await _known(knowledge, some)
+        known = {(document.uri, document.branch): document.id for document in found}
         for one in some:
             outcomes[one.wanted.index] = Done({"deleted": 0})
-            found = known.get((one.wanted.uri, one.wanted.branch))
-            if found is not None:
-                gone.append(found.id)
+            id = known.get((one.wanted.uri, one.wanted.branch))
+            if id is not None:
+                gone.append(id)
                 outcomes[one.wanted.index] = Done({"deleted": 1}, then=[tidy_job()])
     if gone:
         await Catalog(knowledge.queue.database).documents.delete(gone)
@@ -266,65 +267,40 @@ def _by_source(read: Sequence[Read]) -> list[list[Read]]:
     return list(by_source.values())
 
 
-async def _known(knowledge: Knowledge, some: Sequence[Read]) -> dict[tuple[str, str], DocumentInfo]:
-    """What is known of these files, by their uri and branch, of all branches."""
+async def _known(knowledge: Knowledge, some: Sequence[Read]) -> list[DocumentInfo]:
+    """What is known of these files, of all branches."""
     first = some[0].wanted
     uris = [one.wanted.uri for one in some]
-    found = await Catalog(knowledge.queue.database).documents.find(
+    return await Catalog(knowledge.queue.database).documents.find(
         first.item.tenant, first.source.collection, first.source.id, uris
     )
-    return {(document.uri, document.branch): document for document in found}
 
 
 async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outcome]) -> None:
     """Write what was read of one source, and say of each file what came of it."""
-    known = await _known(knowledge, some)
-    at: defaultdict[str, list[DocumentInfo]] = defaultdict(list)  # of all branches
-    for document in known.values():
-        at[document.uri].append(document)
-    rows: dict[tuple[str, str], DocumentRow] = {}
-    contents: list[ContentRow] = []
+    found = await _known(knowledge, some)
+    known = {(document.uri, document.branch): document for document in found}
+    kept: list[tuple[Read, SourceText]] = []
     gone: list[str] = []
     for one in some:
         wanted = one.wanted
-        place = (wanted.uri, wanted.branch)
-        before = known.get(place)
+        before = known.get((wanted.uri, wanted.branch))
         if one.ignored or isinstance(one.error, FileGone):
             if before is not None:
                 gone.append(before.id)
             outcomes[wanted.index] = _dropped(one, was_known=before is not None)
-            continue
-        if one.error is not None and one.error.transient:
+        elif one.error is not None and one.error.transient:
             # Nothing is noted: what is known stays, and a scan brings the file again.
             outcomes[wanted.index] = outcome_of(one.error)
-            continue
-        id = before.id if before else new_id()
-        if one.error is not None:
-            rows[place] = _row(one, id, skipped=str(one.error))
-            outcomes[wanted.index] = _skipped(one.error)
-            continue
-        if one.secret is not None:
-            rows[place] = _row(one, id, skipped=one.secret)
-            outcomes[wanted.index] = Done({"skipped": one.secret}, then=[tidy_job()])
-            continue
-        if one.text is None or one.content is None:
-            raise RuntimeError(f"{wanted.path} was neither read nor refused")
-        if not one.text.text.strip():
-            row = _row(one, id, skipped="empty")
         else:
-            digest = _digest(one, one.content)
-            pending = _shared(digest, (before, *at.get(wanted.uri, ())))
-            if pending is None:
-                pending = content_id(id, digest)
-                collection = wanted.source.collection
-                contents.append(ContentRow(pending, wanted.item.tenant, collection, one.text.text))
-            row = _row(one, id, pending=pending)
-        rows[place] = row
-        outcomes[wanted.index] = _ingested(row, before, wanted.item)
+            kept.append((one, _text(one)))
     catalog = Catalog(knowledge.queue.database)
-    if rows:
+    if kept:
         transaction = some[0].wanted.job.tx
-        await catalog.documents.put(list(rows.values()), contents, tx=transaction)
+        texts = [text for _, text in kept]
+        put = await catalog.writer.put(
+            texts, known=found, with_known_contents=False, tx=transaction
+        )
         await transaction.save()
         source = some[0].wanted.source.id
         if await is_orphan(knowledge, some[0].wanted.item, source):
@@ -332,6 +308,8 @@ async def _store(knowledge: Knowledge, some: Sequence[Read], outcomes: list[Outc
             for one in some:
                 outcomes[one.wanted.index] = orphan(source)
             return
+        for (one, _), result in zip(kept, put, strict=True):
+            outcomes[one.wanted.index] = _outcome(one, result)
     if gone:
         await catalog.documents.delete(gone)
 
@@ -343,9 +321,8 @@ def _digest(read: Read, content: FileContent) -> str:
     return hashlib.sha256(read.text.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _row(
-    read: Read, id: str, *, pending: str | None = None, skipped: str | None = None
-) -> DocumentRow:
+def _text(read: Read) -> SourceText:
+    """A file to be put, with its text or the reason why it has none."""
     wanted = read.wanted
     content, text = read.content, read.text
     modified_ns = content.modified_ns if content else _mtime(wanted.path)
@@ -358,41 +335,49 @@ def _row(
     if text is not None:
         metadata["file_type"] = text.described.type
     title = (text.title if text else None) or wanted.uri.rpartition("/")[2]
-    return DocumentRow(
-        id=id,
+    skipped = _why_skipped(read)
+    return SourceText(
         tenant=wanted.item.tenant,
         collection=wanted.source.collection,
         source=wanted.source.id,
         uri=wanted.uri,
         branch=wanted.branch,
+        text=text.text if text and skipped is None else None,
+        skipped=skipped,
         title=title,
         language=(text.described.language or "") if text else "",
         tags=wanted.source.tags,
         metadata=metadata,
-        content_hash=_digest(read, content) if content else "",
-        pending=pending,
-        size=len(content.body) if content else _size(wanted.path),
-        skipped=skipped,
         dated_at=datetime.fromtimestamp(modified_ns / 1e9, UTC) if modified_ns > 0 else None,
+        content_hash=_digest(read, content) if content else "",
+        size=len(content.body) if content else _size(wanted.path),
     )
 
 
-def _shared(digest: str, known: Sequence[DocumentInfo | None]) -> str | None:
-    """The content of a file that is known in these words: its own, or what it has on another
-    branch."""
-    for one in known:
-        if one and one.content_hash == digest and (shared := one.pending or one.content):
-            return shared
-    return None
+def _why_skipped(read: Read) -> str | None:
+    if read.error is not None:
+        return str(read.error)
+    if read.secret is not None:
+        return read.secret
+    if read.text is None or read.content is None:
+        raise RuntimeError(f"{read.wanted.path} was neither read nor refused")
+    return None if read.text.text.strip() else EMPTY
 
 
-def _ingested(row: DocumentRow, before: DocumentInfo | None, item: Item) -> Outcome:
-    if row.pending is None:
-        return Done({"skipped": row.skipped})
-    if before is not None and before.is_settled_with(row.pending):
-        return Done({"document": row.id, "unchanged": True})
-    then = write_jobs([row.pending], tenant=item.tenant, priority=item.priority)
-    return Done({"document": row.id, "content": row.pending}, then=then)
+def _outcome(read: Read, put: PutText) -> Outcome:
+    """What is said of a file that was put."""
+    if read.error is not None:
+        return _skipped(read.error)
+    if read.secret is not None:
+        return Done({"skipped": read.secret}, then=[tidy_job()])
+    document = put.document
+    if document.pending is None:
+        return Done({"skipped": document.skipped})
+    if put.awaited is None:
+        return Done({"document": document.id, "unchanged": True})
+    item = read.wanted.item
+    then = write_jobs([put.awaited], tenant=item.tenant, priority=item.priority)
+    return Done({"document": document.id, "content": put.awaited}, then=then)
 
 
 def _dropped(read: Read, *, was_known: bool) -> Outcome:

@@ -18,10 +18,10 @@ import msgspec
 from msgspec.structs import replace
 
 from windrow.catalog import Catalog
-from windrow.catalog.documents import DocumentInfo, DocumentRow
+from windrow.catalog.documents import DocumentInfo
 from windrow.catalog.sources import SourceNote, SourceRow
+from windrow.catalog.writer import SourceText
 from windrow.errors import FileGone
-from windrow.ids import new_id
 from windrow.ingest.files.names import to_normal_path, to_path, to_text
 from windrow.ingest.files.walk import (
     Changes,
@@ -119,18 +119,14 @@ async def scan(
     documents = await documents_of(knowledge, source, prefix=prefix, branch=branch)
     known = {path_of(document).removeprefix(prefix): document for document in documents}
     changes = _compare(found, known, secrets_mark(source))
-    rows = [
-        _skipped_row(source, branch, prefix, skipped, known.get(skipped.path))
-        for skipped in found.skipped
-        if not _is_noted(skipped, known.get(skipped.path))
-    ]
+    refused = [one for one in found.skipped if not _is_noted(one, known.get(one.path))]
     # From here on a transaction may be open: nothing slow comes after this.
     note = SourceNote(source.tenant, source.id)
     await catalog.sources.put([source, note], are_known=is_known, tx=job.tx)
-    if rows:
-        await catalog.documents.put(rows, tx=job.tx)
+    texts = [_skipped_text(source, branch, prefix, one) for one in refused]
+    put = await catalog.writer.put(texts, known=documents, tx=job.tx)
     then = _jobs(item, job, source, top, branch, changes)
-    if any(before.content for row in rows if (before := known.get(row.uri.removeprefix(prefix)))):
+    if any(one.before is not None and one.before.content for one in put):
         then.append(tidy_job())
     return Done(_report(changes, found), then=then)
 
@@ -202,28 +198,21 @@ def _is_noted(skipped: SkippedFile, document: DocumentInfo | None) -> bool:
     )
 
 
-def _skipped_row(
-    source: SourceRow,
-    branch: str,
-    prefix: str,
-    skipped: SkippedFile,
-    before: DocumentInfo | None,
-) -> DocumentRow:
+def _skipped_text(source: SourceRow, branch: str, prefix: str, skipped: SkippedFile) -> SourceText:
     """A file that is not read, and why."""
     uri = to_text(prefix + skipped.path)
-    return DocumentRow(
-        id=before.id if before else new_id(),
+    return SourceText(
         tenant=source.tenant,
         collection=source.collection,
         source=source.id,
         uri=uri,
         branch=branch,
+        skipped=skipped.reason,
         title=uri.rpartition("/")[2],
         tags=source.tags,
         metadata={"mtime_ns": skipped.mtime_ns, SECRETS_MARK: secrets_mark(source)},
-        size=skipped.size,
-        skipped=skipped.reason,
         dated_at=datetime.fromtimestamp(skipped.mtime_ns / 1e9, UTC) if skipped.mtime_ns else None,
+        size=skipped.size,
     )
 
 
