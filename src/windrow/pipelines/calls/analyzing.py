@@ -10,15 +10,14 @@ import msgspec
 
 from windrow.catalog import Catalog
 from windrow.catalog.calls import AnalysisRow, Call
-from windrow.catalog.contents import ContentRow, content_id
-from windrow.catalog.documents import DocumentRow
 from windrow.catalog.sources import SourceRow
+from windrow.catalog.writer import SourceText
 from windrow.errors import InvalidJob
 from windrow.ingest.enrich.analysis import LOCAL, Analysis, analyse
 from windrow.ingest.transcribe import Transcript
 from windrow.pipelines.calls.context import Calls
 from windrow.pipelines.calls.payloads import AnalyzePayload, Keys
-from windrow.pipelines.index.tidying import write_job
+from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.queue.job import Job
 from windrow.queue.outcome import Done
 
@@ -40,11 +39,13 @@ async def analyze(calls: Calls, job: Job, payload: AnalyzePayload) -> Done:
     else:
         made = await analyse(transcript.text, calls.model, job.step)
         analysis = _with_talk_time(made, transcript)
-    document, content = _document(call, transcript, analysis, analysed_from)
     await catalog.calls.put_analysis(AnalysisRow(call.id, analysis, analysed_from), tx=job.tx)
     await catalog.sources.put([_source(call)], tx=job.tx)
-    await catalog.documents.put([document], [content] if content else [], tx=job.tx)
-    then = [write_job(content.id, job.tenant, job.priority)] if content else []
+    text = _text(call, transcript, analysis, analysed_from)
+    # Nothing is looked up: the id of the document is the call's.
+    [put] = await catalog.writer.put([text], known=[], tx=job.tx)
+    document = put.document
+    then = write_jobs([document.pending], tenant=job.tenant, priority=job.priority)
     result = {"title": analysis["title"], "lines": len(transcript.lines), "document": document.id}
     return Done(result, then=then)
 
@@ -81,36 +82,28 @@ def _source(call: Call) -> SourceRow:
     return SourceRow(call.tenant, id, call.collection, "call", uri, title="Calls")
 
 
-def _document(
+def _text(
     call: Call, transcript: Transcript, analysis: dict[str, Any], analysed_from: str
-) -> tuple[DocumentRow, ContentRow | None]:
+) -> SourceText:
     """What a call is found by: what was made of it, then what was said."""
-    id = str(uuid.uuid5(uuid.UUID(call.id), "document"))
-    content = None
-    if not transcript.is_empty:
-        text = _text(transcript, analysis)
-        new = content_id(id, analysed_from)
-        content = ContentRow(new, call.tenant, call.collection, text)
-    row = DocumentRow(
-        id=id,
+    return SourceText(
         tenant=call.tenant,
         collection=call.collection,
         source=_source(call).id,
         uri=f"call:{call.id}",
+        text=None if transcript.is_empty else _markdown(transcript, analysis),
+        skipped=NOTHING_SAID if transcript.is_empty else None,
         title=analysis["title"] or call.name,
         language="markdown",
         tags=("call",),
         metadata={"call_id": call.id, "file": call.name, "seconds": call.seconds},
-        content_hash=analysed_from,
-        pending=content.id if content else None,
-        size=len(content.text.encode("utf-8", "replace")) if content else 0,
-        skipped=None if content else NOTHING_SAID,
         dated_at=call.created_at,
+        content_hash=analysed_from,
+        id=str(uuid.uuid5(uuid.UUID(call.id), "document")),
     )
-    return row, content
 
 
-def _text(transcript: Transcript, analysis: dict[str, Any]) -> str:
+def _markdown(transcript: Transcript, analysis: dict[str, Any]) -> str:
     parts = [f"# {analysis['title']}", analysis["summary"]]
     if analysis["topics"]:
         parts.append("Topics: " + ", ".join(analysis["topics"]))

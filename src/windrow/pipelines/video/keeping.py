@@ -3,16 +3,14 @@ document that the index is given."""
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from typing import Final
 
 import msgspec
 
 from windrow.catalog import Catalog
-from windrow.catalog.contents import ContentRow, content_id
-from windrow.catalog.documents import DocumentRow
 from windrow.catalog.sources import SourceRow
+from windrow.catalog.writer import SourceText
 from windrow.db.codec import clean_text
 from windrow.ingest.enrich.analysis import Analysis
 from windrow.ingest.video import Video
@@ -54,30 +52,24 @@ async def keep_document(
     if not (video.transcript or video.title or video.description):
         return None
     source = SourceRow(job.tenant, source_id(SOURCE), COLLECTION, "upload", SOURCE, title="Videos")
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    # The same for each run, and for a video that is looked at again.
-    id = str(uuid.uuid5(_NAMESPACE, f"{job.tenant or ''}:{url}"))
-    content = content_id(id, digest)
-    document = DocumentRow(
-        id=id,
+    kept = SourceText(
         tenant=job.tenant,
         collection=COLLECTION,
         source=source.id,
         uri=url,
+        text=text,
         title=clean_text(video.title or analysis.title or url),
         language="markdown",
         tags=tuple(analysis.topics),
         metadata={"source_type": "video", "author": video.author},
-        content_hash=digest,
-        pending=content,
-        size=len(text.encode()),
         dated_at=job.created_at,
+        # The same for each run, and for a video that is looked at again.
+        id=str(uuid.uuid5(_NAMESPACE, f"{job.tenant or ''}:{url}")),
     )
     catalog = Catalog(queue.database)
     await catalog.sources.put([source], tx=job.tx)
-    rows = [ContentRow(content, job.tenant, COLLECTION, text)]
-    await catalog.documents.put([document], rows, tx=job.tx)
-    return content
+    [put] = await catalog.writer.put([kept], known=[], tx=job.tx)
+    return put.document.pending
 
 
 def _markdown(url: str, video: Video, analysis: Analysis) -> str:
