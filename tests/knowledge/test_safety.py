@@ -186,6 +186,25 @@ async def test_line_that_is_no_document_is_refused_by_its_number(
     assert await desk.documents() == []
 
 
+async def test_text_that_is_imported_again_before_it_is_indexed_is_not_lost(desk: Desk) -> None:
+    source = {"id": "s", "collection": COLLECTION, "kind": "upload", "uri": "upload:s"}
+
+    async def import_text(text: str) -> None:
+        document = {"uri": "a.md", "text": text}
+        lines = [{"source": source}, {"document": document}]
+        await import_lines(desk.queue, [msgspec.json.encode(line) for line in lines])
+
+    await import_text("one")
+    await desk.work()
+    await import_text("two")
+    await import_text("two")
+    await desk.work()
+
+    [found] = await desk.documents()
+    [content] = await Catalog(desk.queue.database).contents.get([found.content or ""])
+    assert (content.text, found.pending) == ("two", None)
+
+
 async def test_imported_documents_stay_below_the_folder_they_are_exported_to(
     desk: Desk, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@ Markdown files."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import datetime
@@ -13,12 +12,10 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from windrow.catalog import Catalog
-from windrow.catalog.contents import ContentRow, content_id
-from windrow.catalog.documents import DocumentInfo, DocumentRow, Place
+from windrow.catalog.documents import DocumentInfo, Place
 from windrow.catalog.sources import SourceRow
-from windrow.db.codec import clean_text
+from windrow.catalog.writer import SourceText
 from windrow.errors import InvalidOptions
-from windrow.ids import new_id
 from windrow.pipelines.knowledge.feeding import write_jobs
 from windrow.queue.job import Priority
 from windrow.queue.queue import Queue
@@ -125,7 +122,7 @@ async def import_lines(
         elif source is None:
             raise InvalidOptions(f"line {number}: a document before any source")
         else:
-            batch.append(_clean(_converted(entry["document"], _Document, number)))
+            batch.append(_converted(entry["document"], _Document, number))
             if len(batch) >= PAGE:
                 documents += await _store(queue, source, batch)
     documents += await _store(queue, source, batch)
@@ -135,53 +132,32 @@ async def import_lines(
 async def _store(queue: Queue, source: SourceRow | None, batch: list[_Document]) -> int:
     if source is None or not batch:
         return 0
-    uris = [one.uri for one in batch]
-    catalog = Catalog(queue.database)
-    known = {
-        (one.uri, one.branch): one
-        for one in await catalog.documents.find(source.tenant, source.collection, source.id, uris)
-    }
-    rows: list[DocumentRow] = []
-    contents: list[ContentRow] = []
-    for one in batch:
-        before = known.get((one.uri, one.branch))
-        row, content = _document(source, one, before)
-        rows.append(row)
-        contents += [content] if content else []
-    await catalog.documents.put(rows, contents)
-    new = [row.pending for row in rows if row.pending]
+    texts = [_text(source, one) for one in batch]
+    put = await Catalog(queue.database).writer.put(texts, with_known_contents=False)
+    # Also what is known in the same words: its labels in the index may be others now.
+    new = [one.document.pending for one in put]
     await queue.enqueue_many(write_jobs(new, tenant=source.tenant, priority=Priority.BULK))
     count = len(batch)
     batch.clear()
     return count
 
 
-def _document(
-    source: SourceRow, given: _Document, before: DocumentInfo | None
-) -> tuple[DocumentRow, ContentRow | None]:
-    id = before.id if before else new_id()
-    digest = given.content_hash or hashlib.sha256(given.text.encode("utf-8", "replace")).hexdigest()
-    same = before is not None and before.content_hash == digest and before.content is not None
-    pending = before.content if before and same else content_id(id, digest)
-    row = DocumentRow(
-        id=id,
+def _text(source: SourceRow, given: _Document) -> SourceText:
+    return SourceText(
         tenant=source.tenant,
         collection=source.collection,
         source=source.id,
         uri=given.uri,
         branch=given.branch,
+        text=given.text,
         title=given.title,
         language=given.language,
         tags=given.tags,
         metadata=given.metadata,
-        content_hash=digest,
-        pending=pending,
-        size=given.size,
         dated_at=given.dated_at,
+        content_hash=given.content_hash or None,
+        size=given.size,
     )
-    if same or pending is None:
-        return row, None
-    return row, ContentRow(pending, source.tenant, source.collection, given.text)
 
 
 def _entry(line: str | bytes, number: int) -> dict[str, Any] | None:
@@ -194,13 +170,6 @@ def _entry(line: str | bytes, number: int) -> dict[str, Any] | None:
     if entry.keys().isdisjoint({"source", "document"}):
         raise InvalidOptions(f"line {number}: neither a source nor a document")
     return entry
-
-
-def _clean(given: _Document) -> _Document:
-    """Its place as every database can hold it, so that it is found there again."""
-    return msgspec.structs.replace(
-        given, uri=clean_text(given.uri), branch=clean_text(given.branch)
-    )
 
 
 def _source(given: dict[str, Any], tenant: str | None, number: int) -> SourceRow:
