@@ -59,8 +59,12 @@ async def test_killed_ingestion_loses_and_doubles_nothing(
         await _check_documents(queue)
         await _check_index(queue, settings)
         await _enqueue_scan(queue, folder)
-        [second] = await drain(queue, knowledge_handlers(Knowledge(queue)))
+        # The server may commit a claim of the killed worker after its leases were looked at. Such
+        # a job comes back now, with a crash, and changes nothing.
+        ran = await drain(queue, knowledge_handlers(Knowledge(queue)))
+        [second] = [job for job in ran if job.crashes == 0]
         assert second.result["unchanged"] == FILES
+        await _check_documents(queue)
         assert await queue.list(queue=QUEUE, state="failed") == []
         assert await queue.list(queue=INDEX, state="failed") == []
 
