@@ -1,6 +1,6 @@
 """The reader pool: threads that read for event loops, and connections that can only read.
 
-One thread reads for all event loops: several that take turns at Python's lock use a fifth more CPU
+One thread reads for all event loops: several that take turns at Python's lock use a quarter more CPU
 time for the same reads. Others help while a slow read keeps callers waiting. A caller in a thread
 without an event loop reads by itself. So does a read that takes less time than the hand-off.
 """

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,16 +141,19 @@ async def test_threads_of_a_store_that_is_dropped_end(
 
 async def test_helpers_of_somebody_slow_go_again(readers: Readers) -> None:
     held = threading.Event()
-    slow = asyncio.create_task(readers.run(lambda connection: held.wait(60)))
-    await asyncio.sleep(0)
-    assert await readers.run(count) == 0
-    first, *helpers = readers._threads
-    assert helpers
-    held.set()
-    assert await slow
 
-    for helper in helpers:
-        await asyncio.to_thread(helper.join, 30)
-    assert [helper.is_alive() for helper in helpers] == [False] * len(helpers)
+    def wait(_: Any) -> threading.Thread:
+        held.wait(60)
+        return threading.current_thread()
+
+    slow = asyncio.create_task(readers.run(wait))
+    await asyncio.sleep(0)
+    helper = await readers.run(lambda _: threading.current_thread())
+    held.set()
+    first = await slow
+
+    assert helper is not first
+    await asyncio.to_thread(helper.join, 30)
+    assert not helper.is_alive()
     assert first.is_alive()
     assert await readers.run(count) == 0
