@@ -1,8 +1,8 @@
 """The reader pool: threads that read for event loops, and connections that can only read.
 
-One thread reads for all event loops: several that take turns at Python's lock use a quarter more CPU
-time for the same reads. Others help while a slow read keeps callers waiting. A caller in a thread
-without an event loop reads by itself. So does a read that takes less time than the hand-off.
+One thread reads for all event loops: several that take turns at Python's lock use a quarter more
+CPU time for the same reads. Others help while a slow read keeps callers waiting. A caller in a
+thread without an event loop reads by itself. So does a read that takes less time than the hand-off.
 """
 
 from __future__ import annotations
