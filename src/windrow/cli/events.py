@@ -10,7 +10,7 @@ import typer
 
 from windrow.cli.output import DatabaseOption, JsonOption, make_console, run
 from windrow.queue.events import Event
-from windrow.services.events import follow_events
+from windrow.services.jobs import follow_events
 from windrow.settings import load_settings
 
 

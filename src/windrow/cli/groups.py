@@ -21,7 +21,7 @@ from windrow.cli.output import (
 )
 from windrow.queue.job import JobState
 from windrow.queue.records import Group
-from windrow.services.groups import (
+from windrow.services.jobs import (
     cancel_group,
     get_group,
     list_groups,

@@ -12,9 +12,8 @@ from windrow.queue.limits import WINDOW
 from windrow.queue.queue import Queue
 from windrow.queue.records import QueueInfo, ReadyKind, WorkerInfo
 from windrow.services.examining import LOOK_AHEAD
-from windrow.services.finding import find_job
 from windrow.services.health import Finding, worker_for
-from windrow.services.jobs import open_queue
+from windrow.services.jobs import find_job, open_queue
 from windrow.services.limits import describe_places, describe_ready
 from windrow.settings import Settings
 

@@ -1,20 +1,27 @@
-"""What people ask of jobs: look at them, run them again, change them, stop them, wait for them."""
+"""What people ask of jobs and of groups: look at them, run them again, change them, stop them, wait
+for them, follow what happens to them.
+
+A job or group that a person means is found by its id or the beginning of it. Ids are ordered by the
+time they were made, so the index of ids answers that.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from windrow.errors import WaitTimeout
+from windrow.errors import GroupNotFound, InvalidJob, JobNotFound, WaitTimeout
+from windrow.ids import is_id, plain_id
+from windrow.queue.events import OLDEST, Event
 from windrow.queue.job import FINAL, Job, JobState
 from windrow.queue.queue import Opening, Queue
-from windrow.queue.records import Change, Pruned
+from windrow.queue.records import Change, Group, Pruned
 from windrow.redaction import restore
-from windrow.services.finding import find_job, with_group
 from windrow.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,6 +31,12 @@ EXAMPLES: Final = 5
 MOST_ERRORS: Final = 100_000  # different ones
 MOST_COUNTED: Final = 10_000
 PAGE: Final = 1_000
+# Of the beginning of an id: it has at least so many digits, the time to about a minute.
+SHORTEST: Final = 8
+DIGITS: Final = 32
+MOST_NAMED: Final = 5
+
+Missing = type[JobNotFound] | type[GroupNotFound]
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -179,3 +192,92 @@ async def prune_jobs(settings: Settings, archive: str | None = None) -> Pruned:
     """Remove what is past its time."""
     async with open_queue(settings) as queue:
         return await queue.prune(archive=archive)
+
+
+async def list_groups(settings: Settings, /, **wanted: Any) -> list[Group]:
+    """Groups, newest first; the filters are those of `Queue.groups`."""
+    async with open_queue(settings) as queue:
+        return await queue.groups(**wanted)
+
+
+async def get_group(settings: Settings, group_id: str) -> Group:
+    """One group with its members by state. Raises GroupNotFound."""
+    async with open_queue(settings) as queue:
+        return await queue.group(await find_group(queue, group_id))
+
+
+async def pause_group(settings: Settings, group_id: str) -> Group:
+    """Start no more of its jobs. Raises GroupNotFound."""
+    async with open_queue(settings) as queue:
+        return await queue.pause_group(await find_group(queue, group_id))
+
+
+async def resume_group(settings: Settings, group_id: str) -> Group:
+    """Let it go on. Raises GroupNotFound."""
+    async with open_queue(settings) as queue:
+        return await queue.resume_group(await find_group(queue, group_id))
+
+
+async def cancel_group(settings: Settings, group_id: str, reason: str) -> Group:
+    """Cancel what waits, tell what runs. Raises GroupNotFound."""
+    async with open_queue(settings) as queue:
+        return await queue.cancel_group(await find_group(queue, group_id), reason=reason)
+
+
+async def follow_events(
+    settings: Settings, after: str | None, *, follow: bool, **wanted: Any
+) -> AsyncGenerator[Event, None]:
+    """What happened after a cursor (None: all that is kept), or with `follow` what happens (None:
+    from now on). The filters are those of `Queue.events`."""
+    start = OLDEST if after is None and not follow else after
+    async with open_queue(settings) as queue:
+        async for event in queue.events(start, follow=follow, **wanted):
+            yield event
+
+
+async def find_job(queue: Queue, text: str) -> str:
+    """The id of the one job whose id begins like this. Raises JobNotFound, or InvalidJob if there
+    are several."""
+    if is_id(text):
+        return plain_id(text)
+    if queue.store.capabilities.foreign_ids and ":" in text:
+        return text  # in full: such ids are short
+    page = await queue.list(after=_end(text, JobNotFound), limit=MOST_NAMED)
+    return _only_one(text, [job.id for job in page], JobNotFound)
+
+
+async def find_group(queue: Queue, text: str) -> str:
+    """The id of the one group whose id begins like this. Raises GroupNotFound, or InvalidJob if
+    there are several."""
+    if is_id(text):
+        return plain_id(text)
+    page = await queue.groups(after=_end(text, GroupNotFound), limit=MOST_NAMED)
+    return _only_one(text, [group.id for group in page], GroupNotFound)
+
+
+async def with_group(queue: Queue, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """A filter of jobs whose group, if it names one, is named in full."""
+    named = wanted.get("group")
+    return {**wanted, "group": await find_group(queue, named)} if named else {**wanted}
+
+
+def _end(text: str, missing: Missing) -> str:
+    """The first id that does not begin like this any more: those below it, newest first, may."""
+    digits = text.replace("-", "").lower()
+    if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST},{DIGITS - 1}}}", digits):
+        raise missing(text)
+    following = min(int(digits, 16) + 1, 16 ** len(digits) - 1)
+    return plain_id(f"{following:0{len(digits)}x}".ljust(DIGITS, "0"))
+
+
+def _only_one(text: str, ids: Sequence[str], missing: Missing) -> str:
+    digits = text.replace("-", "").lower()
+    alike = [one for one in ids if one.replace("-", "").startswith(digits)]
+    if not alike:
+        raise missing(text)
+    if len(alike) > 1:
+        raise InvalidJob(
+            f"{text} is the beginning of several ids: {', '.join(alike)}; write more of the one "
+            "you mean"
+        )
+    return alike[0]

@@ -15,7 +15,7 @@ from windrow.ingest.options import ScrapeOptions
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
 from windrow.services.attending import TAKEN, Attendance, Interrupted, attend
-from windrow.services.finding import find_job
+from windrow.services.jobs import find_job
 from windrow.services.saving import Folder
 from windrow.services.sessions import is_indexing
 from windrow.services.web import (
