@@ -20,7 +20,7 @@ from windrow.cli.output import (
     print_table,
 )
 from windrow.queue.records import LimitInfo
-from windrow.services.limits import list_limits, park_key, remove_limit, set_limit
+from windrow.services.queues import list_limits, park_key, remove_limit, set_limit
 
 LimitKey = Annotated[str, typer.Argument(help="Which key.")]
 

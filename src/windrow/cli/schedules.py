@@ -38,7 +38,7 @@ from windrow.cli.output import (
 )
 from windrow.queue.records import Schedule
 from windrow.redaction import redact
-from windrow.services.schedules import (
+from windrow.services.queues import (
     get_schedule,
     list_schedules,
     pause_schedule,

@@ -14,7 +14,7 @@ from windrow.queue.records import QueueInfo, ReadyKind, WorkerInfo
 from windrow.services.examining import LOOK_AHEAD
 from windrow.services.health import Finding, worker_for
 from windrow.services.jobs import find_job, open_queue
-from windrow.services.limits import describe_places, describe_ready
+from windrow.services.queues import describe_places, describe_ready
 from windrow.settings import Settings
 
 

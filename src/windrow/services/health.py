@@ -24,7 +24,7 @@ from windrow.services.examining import (
     examine,
 )
 from windrow.services.index_folder import find_elsewhere, find_unreachable
-from windrow.services.limits import describe_places, untaken
+from windrow.services.queues import describe_places, untaken
 from windrow.services.tenant_queue import TenantQueue
 from windrow.settings import Settings
 
