@@ -33,7 +33,7 @@ from windrow.queue.opening import open_store
 from windrow.queue.postgres import cron
 from windrow.queue.postgres.cron import parse_version, prefix_of
 from windrow.queue.store import Store
-from windrow.services.cron import install_cron, list_cron, remove_cron
+from windrow.services.postgres import install_cron, list_cron, remove_cron
 
 MISSING = (
     "pg_cron is not installed, so nothing was tested with it (Debian, Ubuntu: apt install "

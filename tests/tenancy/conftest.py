@@ -24,7 +24,7 @@ from tests.postgres_server import (
     scram_verifier,
 )
 from windrow import Queue
-from windrow.services.tenancy import enable_tenancy
+from windrow.services.postgres import enable_tenancy
 
 # By whom a role is known here, the group it is a member of, and its tenant.
 ROLES = {

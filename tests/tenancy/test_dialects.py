@@ -14,7 +14,7 @@ from tests.tenancy.test_roles import assert_counts_are_true
 from windrow import Queue
 from windrow.ids import owner_id
 from windrow.queue.opening import open_store
-from windrow.services.tenancy import disable_tenancy, enable_tenancy, tenancy_status
+from windrow.services.postgres import disable_tenancy, enable_tenancy, tenancy_status
 
 # A relation, how a job gets there for an owner, how it is cancelled there, how a worker claims it.
 INSERTS = {

@@ -18,7 +18,7 @@ from windrow.ids import new_id
 from windrow.queue.job import JobState
 from windrow.queue.postgres.gating import function_name, list_gated, statement_of
 from windrow.queue.postgres.rows import sql
-from windrow.services.tenancy import disable_tenancy, enable_tenancy, tenancy_status
+from windrow.services.postgres import disable_tenancy, enable_tenancy, tenancy_status
 
 DENIED = asyncpg.InsufficientPrivilegeError
 TABLES_OF_A_TENANT = (

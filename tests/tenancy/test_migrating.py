@@ -12,7 +12,7 @@ from windrow.queue.postgres import schema
 from windrow.queue.postgres.gating import SCHEMA, function_name
 from windrow.queue.postgres.rows import sql
 from windrow.services.database import migrate_database
-from windrow.services.tenancy import tenancy_status
+from windrow.services.postgres import tenancy_status
 
 LATER = ["CREATE TABLE windrow.later (tenant text)"]
 

@@ -16,7 +16,7 @@ from tests.tenancy.test_roles import assert_counts_are_true
 from windrow import Queue
 from windrow.errors import NotAllowed
 from windrow.services.database import migrate_database
-from windrow.services.tenancy import disable_tenancy, enable_tenancy
+from windrow.services.postgres import disable_tenancy, enable_tenancy
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from tests.tenancy.conftest import Tenancy
 from windrow import Queue
 from windrow.queue.opening import open_store
-from windrow.services.tenancy import enable_tenancy, tenancy_status
+from windrow.services.postgres import enable_tenancy, tenancy_status
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from tests.tenancy.conftest import Tenancy
 from tests.unit.queue.postgres.test_plans import HOT, connect, fill
 from windrow.queue.postgres.rows import sql
-from windrow.services.tenancy import disable_tenancy, enable_tenancy
+from windrow.services.postgres import disable_tenancy, enable_tenancy
 
 JOBS = 3000
 INSERT = {

@@ -18,7 +18,7 @@ from windrow.cli.output import (
     print_table,
     run,
 )
-from windrow.services.cron import install_cron, list_cron, remove_cron
+from windrow.services.postgres import install_cron, list_cron, remove_cron
 from windrow.settings import load_settings
 
 if TYPE_CHECKING:

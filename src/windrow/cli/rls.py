@@ -16,7 +16,7 @@ from windrow.cli.output import (
     print_table,
     run,
 )
-from windrow.services.tenancy import disable_tenancy, enable_tenancy, tenancy_status
+from windrow.services.postgres import disable_tenancy, enable_tenancy, tenancy_status
 from windrow.settings import load_settings
 
 if TYPE_CHECKING:
