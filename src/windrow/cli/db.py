@@ -25,9 +25,13 @@ from windrow.cli.output import (
 from windrow.cli.queues import print_queues
 from windrow.queue.job import JobState
 from windrow.queue.sqlite.backups import Backup
-from windrow.services.backups import back_up_database, restore_database
 from windrow.services.copying import SETTLE_SECONDS, WAIT_SECONDS, CopyReport, copy_database
-from windrow.services.database import database_status, migrate_database
+from windrow.services.database import (
+    back_up_database,
+    database_status,
+    migrate_database,
+    restore_database,
+)
 from windrow.services.jobs import count_expired, prune_jobs
 from windrow.services.taking_back import count_leaving, take_back_jobs
 from windrow.settings import load_settings
