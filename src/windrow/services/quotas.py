@@ -1,4 +1,5 @@
-"""How much tenants may use of the HTTP API in a day or a month (by UTC): a credit for each page.
+"""How much tenants may use of the HTTP API in a day or a month (by UTC): a credit for each page;
+and how much they have in the queue of the web, and may run at once.
 
 Nothing is set aside for what is asked for: it is looked whether enough is left, and what was done
 is counted. So those that ask at the same moment may together get more than is left, each of them at
@@ -15,14 +16,17 @@ from typing import Final, get_args
 from windrow.accounts import Accounts
 from windrow.accounts.usage import Per, QuotaRow, UsageRow
 from windrow.errors import ConfigError, QuotaExceeded
-from windrow.pipelines.web.payloads import BudgetPayload
+from windrow.pipelines.web.payloads import QUEUE, SCRAPE, BudgetPayload
 from windrow.queue.checks import check_name
+from windrow.queue.job import JobState
 from windrow.queue.queue import Queue
 from windrow.services.jobs import open_queue
 from windrow.settings import Settings
 
 PERS: Final[tuple[Per, ...]] = get_args(Per)
 MOST: Final = 2**31 - 1  # clients want an integer that is not too large
+MOST_COUNTED: Final = 10_000  # jobs
+WAITING: Final = (JobState.READY, JobState.SCHEDULED, JobState.HELD)
 _FORM: Final = "tenant=credits or tenant=credits/day; a month is meant where nothing is said"
 
 
@@ -38,6 +42,14 @@ class Usage:
     @property
     def left(self) -> int:
         return max(0, self.credits - self.used)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueUse:
+    active: int
+    waiting: int
+    max_concurrency: int
+    last_success_at: datetime | None
 
 
 def parse_quotas(text: str) -> dict[str, QuotaRow]:
@@ -112,6 +124,41 @@ async def set_quota(settings: Settings, tenant: str, credits: int | None, per: s
     async with open_queue(settings) as queue:
         await Accounts(queue.database).quotas.put([quota])
     return True
+
+
+async def get_queue_use(queue: Queue, tenant: str | None = None) -> QueueUse:
+    """Of a tenant, or of all. A tenant's jobs are counted up to 10,000."""
+    if tenant is None:
+        counts = await queue.counts(QUEUE)
+        active, waiting = counts[JobState.ACTIVE], sum(counts[state] for state in WAITING)
+    else:
+        active = await _count_jobs(queue, tenant, (JobState.ACTIVE,))
+        waiting = await _count_jobs(queue, tenant, WAITING)
+    last = await queue.list(
+        queue=QUEUE, kind=SCRAPE, state=JobState.COMPLETED, tenant=tenant, limit=1
+    )
+    return QueueUse(
+        active=active,
+        waiting=waiting,
+        max_concurrency=await get_max_concurrency(queue, tenant),
+        last_success_at=last[0].finished_at if last else None,
+    )
+
+
+async def get_max_concurrency(queue: Queue, tenant: str | None = None) -> int:
+    """What the workers that are alive can run at once, or the limit of the tenant if that is
+    less."""
+    room = sum(one.concurrency for one in await queue.workers() if one.takes(QUEUE, SCRAPE))
+    if tenant is None:
+        return room
+    key = f"tenant:{tenant}"
+    limits = [one.active for one in await queue.limits() if one.key == key]
+    return min([room, *(limit for limit in limits if limit is not None)])
+
+
+async def _count_jobs(queue: Queue, tenant: str, states: tuple[JobState, ...]) -> int:
+    found = await queue.list(queue=QUEUE, tenant=tenant, state=states, limit=MOST_COUNTED)
+    return len(found)
 
 
 def _parsed(text: str) -> Iterator[QuotaRow]:

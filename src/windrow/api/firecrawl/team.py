@@ -10,8 +10,7 @@ from starlette.responses import Response
 from windrow.api.answers import answer
 from windrow.api.callers import Caller, Reader
 from windrow.api.quick import Quick
-from windrow.services.quotas import MOST, read_usage
-from windrow.services.team import get_queue_use
+from windrow.services.quotas import MOST, get_queue_use, read_usage
 
 router = APIRouter(tags=["team"], route_class=Quick)
 
