@@ -31,7 +31,7 @@ from windrow.api.app import create_app
 from windrow.cli.lazy import load
 from windrow.cli.main import COMMANDS
 from windrow.extras import list_extras
-from windrow.services import liveness
+from windrow.services import examination
 from windrow.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -402,7 +402,7 @@ async def test_a_server_whose_database_hangs_is_not_ready(
         return 1
 
     async with Queue.open(f"sqlite:///{tmp_path / 'jobs.db'}") as queue:
-        monkeypatch.setattr(liveness, "READY_SECONDS", 0.01)
+        monkeypatch.setattr(examination, "READY_SECONDS", 0.01)
         monkeypatch.setattr(queue.store, "schema_version", hang)
         transport = httpx.ASGITransport(create_app(queue, Settings()), client=("192.0.2.1", 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://a.test") as client:

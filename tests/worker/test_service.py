@@ -12,7 +12,7 @@ from windrow import Fail, Job, NewJob, Queue, Retry, Snooze, Worker, handler
 from windrow.errors import StoreUnavailable, WorkerBroken
 from windrow.queue.job import JobState
 from windrow.queue.store import Store
-from windrow.services.liveness import BROKEN, find_trouble
+from windrow.services.examination import BROKEN, find_trouble
 from windrow.worker import heartbeat, runs
 from windrow.worker.service import Service
 

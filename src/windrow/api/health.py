@@ -10,7 +10,7 @@ from windrow.api.answers import answer
 from windrow.api.callers import Admin
 from windrow.api.quick import Quick
 from windrow.errors import NotPermitted
-from windrow.services.liveness import find_obstacle, find_trouble, render_metrics
+from windrow.services.examination import find_obstacle, find_trouble, render_metrics
 
 router = APIRouter(tags=["operating"], route_class=Quick)
 

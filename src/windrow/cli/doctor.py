@@ -20,7 +20,7 @@ from windrow.cli.output import (
     print_json,
 )
 from windrow.extras import find_missing, list_extras
-from windrow.services.examining import PATIENCE_SECONDS
+from windrow.services.examination import PATIENCE_SECONDS
 from windrow.services.explaining import explain_job
 from windrow.services.health import Finding, diagnose
 

@@ -11,7 +11,7 @@ from windrow.queue.job import LIVE, EnqueueOptions, Job, JobState
 from windrow.queue.limits import WINDOW
 from windrow.queue.queue import Queue
 from windrow.queue.records import QueueInfo, ReadyKind, WorkerInfo
-from windrow.services.examining import LOOK_AHEAD
+from windrow.services.examination import LOOK_AHEAD
 from windrow.services.health import Finding, worker_for
 from windrow.services.jobs import find_job, open_queue
 from windrow.services.queues import describe_places, describe_ready

@@ -16,7 +16,7 @@ from windrow.queue.notifying import POLLING
 from windrow.queue.opening import open_store
 from windrow.queue.queue import Queue
 from windrow.queue.records import ReadyKind, Vitals
-from windrow.services.examining import (
+from windrow.services.examination import (
     MOST_FAILED,
     MOST_HELD,
     PATIENCE_SECONDS,

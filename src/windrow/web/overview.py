@@ -7,7 +7,7 @@ from typing import Final
 from starlette.responses import Response
 
 from windrow.queue.job import JobState
-from windrow.services.examining import Examination
+from windrow.services.examination import Examination
 from windrow.services.health import judge, judge_own, look_own
 from windrow.services.health import look as look_at_health
 from windrow.services.pacing import Pace, PaceKeeper

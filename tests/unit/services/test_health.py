@@ -12,7 +12,7 @@ from windrow.clock import FakeClock
 from windrow.queue.queue import Queue
 from windrow.queue.records import OpenTransaction, Vitals, WorkerInfo
 from windrow.services import health
-from windrow.services.examining import Examination, examine
+from windrow.services.examination import Examination, examine
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -1,15 +1,17 @@
-"""One look at everything that tells whether jobs can run, for `health.py` to judge. Nothing here
-reads more than a bounded number of jobs."""
+"""Whether jobs can run: everything that tells it, in one look, for `health.py` to judge; a sentence
+for those who only want to know that; figures for Prometheus. Nothing here reads more than a bounded
+number of jobs."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from windrow.errors import IndexElsewhere, IndexUnavailable
+from windrow.errors import IndexElsewhere, IndexUnavailable, StoreError
 from windrow.queue.job import Job, JobState
 from windrow.queue.queue import Queue
 from windrow.queue.records import Group, LimitInfo, QueueInfo, ReadyKind, Vitals, WorkerInfo
@@ -21,6 +23,10 @@ MOST_HELD: Final = 50_000
 MOST_FAILED: Final = 100  # the newest failed jobs are looked at up to so many
 LATELY: Final = timedelta(hours=1)
 PATIENCE_SECONDS: Final = 60.0
+# Without the error, which may say more than everybody should read.
+BROKEN: Final = "a part of a worker keeps failing: see `windrow doctor` and the worker's log"
+READY_SECONDS: Final = 2.0
+WAITING: Final = (JobState.READY, JobState.SCHEDULED, JobState.HELD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,3 +95,42 @@ async def examine(
 async def _count_failed(queue: Queue, now: datetime) -> int:
     newest = await queue.list(state=JobState.FAILED, limit=MOST_FAILED)
     return sum(job.finished_at is not None and now - job.finished_at < LATELY for job in newest)
+
+
+async def find_trouble(queue: Queue) -> str | None:
+    """Why jobs do not run, in a sentence; None if they do, or if there are none."""
+    try:
+        if workers := await queue.workers():
+            return BROKEN if any(one.trouble for one in workers) else None
+        counts = await queue.counts()
+    except StoreError:
+        return "the database does not answer"
+    if any(counts[state] for state in WAITING):
+        return "jobs wait, and no worker is alive: start `windrow worker`"
+    return None
+
+
+async def find_obstacle(queue: Queue) -> str | None:
+    """Why the database cannot be used just now; None if it can. One small read."""
+    reading = asyncio.create_task(_reads(queue))
+    # Not `asyncio.timeout`: a driver that is cancelled waits for the server, which may hang.
+    done, _ = await asyncio.wait([reading], timeout=READY_SECONDS)
+    if not done:
+        reading.cancel()
+    return None if done and reading.result() else "the database does not answer"
+
+
+async def _reads(queue: Queue) -> bool:
+    try:
+        await queue.store.schema_version()
+    except StoreError:
+        return False
+    return True
+
+
+async def render_metrics() -> tuple[bytes, str]:
+    """The metrics of this process and of the queues it watches, and their media type."""
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+    # In a thread: what collects asks the queue, in this loop, and waits for it.
+    return await asyncio.to_thread(generate_latest), CONTENT_TYPE_LATEST
