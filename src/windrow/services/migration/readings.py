@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from windrow.errors import MigrationFailed
-from windrow.services.migration import archon, legacy, nuq, pgmq, tables
+from windrow.services.migration import archon, legacy, nuq, tables
 from windrow.services.migration.archon import JsonOrigin
 from windrow.services.migration.arriving import Reading
 from windrow.services.migration.origins import Origin, Table, open_database
@@ -37,4 +37,4 @@ def choose(found: Iterable[Table]) -> list[tuple[Table, Reading]]:
 
 
 def _reading_of(name: str) -> Reading | None:
-    return _READINGS.get(name) or pgmq.reading_of(name)
+    return _READINGS.get(name) or tables.reading_of(name)

@@ -1,5 +1,6 @@
 """Tables that there is a dialect for, where they were tables of their own: unified_queue,
-crawl_jobs and processing_jobs. A row becomes the job that the dialect shows as this row."""
+crawl_jobs, processing_jobs and those of PGMQ. A row becomes the job that the dialect shows as this
+row. In PGMQ a queue is a table of messages and one of its archive, both named in pgmq.meta."""
 
 from __future__ import annotations
 
@@ -38,6 +39,10 @@ _STATES: Final = {
     "paused": JobState.PAUSED,
 }
 _OVER: Final = (JobState.COMPLETED, JobState.CANCELLED)
+MESSAGES: Final = "pgmq.q_"
+ARCHIVE: Final = "pgmq.a_"
+# A message may be read as often as one likes: nothing counts against it.
+_ANY: Final = 1_000_000
 
 
 def from_unified_queue(row: Row, id: str, context: Context) -> CopiedJob | Left:
@@ -143,6 +148,34 @@ def from_processing_jobs(row: Row, id: str, context: Context) -> CopiedJob | Lef
     return _job(row, "payload", id, context, new, past)
 
 
+def from_message(row: Row, id: str, context: Context) -> CopiedJob | Left:
+    past = Past(
+        created_at=read_time(row.get("enqueued_at")),
+        run_at=read_time(row.get("vt")),
+        runs=as_count(row.get("read_ct")),
+        max_crashes=_ANY,
+    )
+    return make_job(context, id, _message(row, context.table.removeprefix(MESSAGES)), past)
+
+
+def from_archive(row: Row, id: str, context: Context) -> CopiedJob | Left:
+    if not context.with_finished:
+        return Left(DONE)
+    past = Past(
+        state=JobState.COMPLETED,
+        created_at=read_time(row.get("enqueued_at")),
+        finished_at=read_time(row.get("archived_at")),
+        runs=as_count(row.get("read_ct")),
+        max_crashes=_ANY,
+    )
+    return make_job(context, id, _message(row, context.table.removeprefix(ARCHIVE)), past)
+
+
+def _message(row: Row, queue: str) -> NewJob:
+    headers = as_mapping(row.get("headers"))
+    return NewJob("pgmq", read_json(row.get("message")), queue=queue, headers=headers or None)
+
+
 def _job(row: Row, column: str, id: str, context: Context, new: NewJob, past: Past) -> CopiedJob:
     """Nobody can do what cannot be read; what is done need not be."""
     if past.state not in _OVER and is_unreadable(row.get(column)):
@@ -160,3 +193,12 @@ READINGS: Final = [
     Reading("crawl_jobs", ("id",), ("created_at", "id"), from_crawl_jobs),
     Reading("processing_jobs", ("id",), ("created_at", "id"), from_processing_jobs),
 ]
+
+
+def reading_of(table: str) -> Reading | None:
+    """How a table of PGMQ is read, if it is one."""
+    if table.startswith(MESSAGES):
+        return Reading(table, ("msg_id",), ("msg_id",), from_message)
+    if table.startswith(ARCHIVE):
+        return Reading(table, ("msg_id",), ("archived_at", "msg_id"), from_archive)
+    return None
