@@ -25,7 +25,7 @@ from windrow.pipelines.webhooks import sending
 from windrow.pipelines.webhooks.deliveries import KIND
 from windrow.queue.job import LIVE, Job, JobState
 from windrow.services import web
-from windrow.services.webhooks import check_webhook
+from windrow.services.web import check_webhook
 from windrow.settings import Settings
 
 

@@ -32,8 +32,7 @@ from windrow.pipelines.web.handlers import web_handlers
 from windrow.pipelines.webhooks.sending import make_handlers
 from windrow.queue.job import JobState
 from windrow.services import knowledge
-from windrow.services.web import start_batch, start_crawl, start_map, start_scrape
-from windrow.services.webhooks import check_webhook
+from windrow.services.web import check_webhook, start_batch, start_crawl, start_map, start_scrape
 from windrow.settings import Settings
 
 SOURCE = Path(__file__).parents[3] / "src" / "windrow"

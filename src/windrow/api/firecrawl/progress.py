@@ -21,12 +21,12 @@ from windrow.queue.job import Job
 from windrow.services.web import (
     Crawl,
     cancel_crawl,
+    check_webhook,
     get_crawl,
     get_errors,
     read_crawl,
     warning_of,
 )
-from windrow.services.webhooks import check_webhook
 
 PAGE: Final = 100
 MOST: Final = 1_000

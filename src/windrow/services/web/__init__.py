@@ -28,6 +28,7 @@ from windrow.services.web.pages import (
 )
 from windrow.services.web.starting import (
     StartedBatch,
+    check_webhook,
     fetch_again,
     map_site,
     scrape_one,
@@ -45,6 +46,7 @@ __all__ = [
     "PageError",
     "StartedBatch",
     "cancel_crawl",
+    "check_webhook",
     "count_raced",
     "document_of",
     "error_of",

@@ -18,6 +18,7 @@ import msgspec
 
 from windrow.accounts.usage import QuotaRow
 from windrow.errors import (
+    Blocked,
     DuplicateJob,
     GroupEnded,
     GroupNotFound,
@@ -26,6 +27,7 @@ from windrow.errors import (
     WaitTimeout,
 )
 from windrow.ids import new_id
+from windrow.ingest.fetch.guard import Guard
 from windrow.ingest.options import ScrapeOptions
 from windrow.ingest.web.scope import CrawlOptions
 from windrow.ingest.web.urls import normalise
@@ -53,6 +55,7 @@ from windrow.queue.job import Job, NewJob
 from windrow.queue.queue import Queue
 from windrow.services.quotas import take_budget
 from windrow.services.web.finding import find
+from windrow.settings import Settings
 
 # A batch is one job, whose payload has an end; longer lists are appended part by part.
 MOST_URLS: Final = 20_000
@@ -248,6 +251,19 @@ async def map_site(
     """The same, and wait for it. Raises WaitTimeout; the job goes on."""
     job = await start_map(queue, url, options, tenant=tenant)
     return await queue.wait(job.id, timeout=timeout)
+
+
+def check_webhook(settings: Settings, webhook: str | Mapping[str, Any]) -> None:
+    """Refuse early what would be refused when it is sent: what is wrong, and what is private.
+    Raises InvalidOptions."""
+    made = Webhook.parse(webhook)
+    try:
+        Guard.from_settings(settings).check_url(made.url)
+    except Blocked as error:
+        why = str(error).removeprefix(f"{error.url}: ")
+        raise InvalidOptions(
+            f"webhook.url: {why}; see the settings allow_hosts and allow_private_networks"
+        ) from error
 
 
 async def _append(queue: Queue, more: BatchPayload, tenant: str | None) -> None:
