@@ -11,10 +11,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from windrow.accounts import Accounts
+from windrow.errors import InvalidOptions
 from windrow.ingest.browser.browser import EXECUTABLE, Browser
 from windrow.ingest.enrich.llm import Model
 from windrow.ingest.fetch.fetcher import Fetcher
 from windrow.ingest.fetch.guard import Guard
+from windrow.ingest.web.urls import normalise
 from windrow.pipelines.web.batch import start_batch
 from windrow.pipelines.web.context import HEARTBEAT_SECONDS, HOST_CONCURRENCY, Web
 from windrow.pipelines.web.credentials import Vault
@@ -23,7 +25,6 @@ from windrow.pipelines.web.feeding import end_feed, noting_failure
 from windrow.pipelines.web.kickoff import start_crawl
 from windrow.pipelines.web.limiting import crawl_key
 from windrow.pipelines.web.mapping import map_site
-from windrow.pipelines.web.nuq_rows import make_row_handler
 from windrow.pipelines.web.page import scrape_page
 from windrow.pipelines.web.payloads import (
     BATCH,
@@ -31,14 +32,18 @@ from windrow.pipelines.web.payloads import (
     EXTRACT,
     FINISH,
     MAP,
+    NO_TEAM,
+    PAGE_MODE,
     QUEUE,
     SCRAPE,
+    SCRAPE_ROW,
     BatchPayload,
     CrawlPayload,
     ExtractPayload,
     FinishPayload,
     MapPayload,
     PagePayload,
+    RowPayload,
 )
 from windrow.pipelines.web.telling import tell_failed_page, tell_failed_start, tell_rest
 from windrow.queue.job import Job
@@ -154,3 +159,36 @@ def make_handlers(web: Web) -> list[Handler]:
             await tell_rest(web, payload.crawl_id, job.tenant)
 
     return [scrape, crawl, batch, map_, extract_, finish]
+
+
+def make_row_handler(web: Web) -> Handler:
+    """Rows that others insert into `nuq.queue_scrape`: scrapes, whose documents are their results.
+
+    The queue of NuQ beside the queue `web`: its workers may take the same rows. The links of a page
+    are not followed: in NuQ whoever runs a crawl enqueues its pages.
+    """
+
+    @handler(
+        SCRAPE_ROW,
+        queue=SCRAPE_ROW,
+        preset="nuq",
+        heartbeat=HEARTBEAT_SECONDS,
+        max_attempts=1,
+    )
+    async def scrape_row(job: Job, payload: RowPayload) -> Done | Snooze:
+        if payload.mode != PAGE_MODE:
+            raise InvalidOptions(
+                f"mode {payload.mode!r} is not supported in {SCRAPE_ROW}: insert a row with mode "
+                f"{PAGE_MODE!r} for each page, or begin the crawl by `windrow crawl` or /v2/crawl"
+            )
+        url = normalise(payload.url)
+        if url is None:
+            raise InvalidOptions(f"{payload.url!r} is not an http or https URL")
+        page = PagePayload(
+            url=url,
+            team_id=payload.team_id or NO_TEAM,
+            scrape_options=payload.options,
+        )
+        return await scrape_page(web, job, page)
+
+    return scrape_row

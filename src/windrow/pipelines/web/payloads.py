@@ -38,6 +38,12 @@ FOUND_PRIORITY: Final = Priority.NORMAL
 LISTED_PRIORITY: Final = Priority.NORMAL - 1  # of a sitemap, or of a batch of very many
 MANY: Final = 1000
 
+# The mode of a page, and the options that Windrow knows of those in a row of others.
+PAGE_MODE: Final = "single_urls"
+OPTION_NAMES: Final = frozenset(
+    field.encode_name for field in msgspec.structs.fields(ScrapeOptions)
+)
+
 
 class FeedPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The source that pages become documents of."""
@@ -127,6 +133,36 @@ class FinishPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     feed: FeedPayload | None = None
     has_webhook: bool = False
     is_paid: bool = False  # out of its tenant's quota
+
+
+class InternalOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What NuQ's own API adds to the options of a caller."""
+
+    zero_data_retention: bool | None = None
+
+
+class RowPayload(msgspec.Struct, frozen=True, kw_only=True):
+    """The `data` of a row, as far as a scrape needs it."""
+
+    url: str
+    mode: str = PAGE_MODE
+    team_id: str | None = None
+    scrape_options: dict[str, Any] | None = msgspec.field(default=None, name="scrapeOptions")
+    zero_data_retention: bool | None = msgspec.field(default=None, name="zeroDataRetention")
+    internal_options: InternalOptions | None = msgspec.field(default=None, name="internalOptions")
+
+    @property
+    def options(self) -> ScrapeOptions:
+        """The options that Windrow knows. NuQ's own API inserts the whole request, `url` and
+        `__experimental_omce` included."""
+        given = (self.scrape_options or {}).items()
+        options = ScrapeOptions.parse(
+            {name: value for name, value in given if name in OPTION_NAMES}
+        )
+        internal = self.internal_options or InternalOptions()
+        if self.zero_data_retention or internal.zero_data_retention:
+            return msgspec.structs.replace(options, zero_data_retention=True)
+        return options
 
 
 def finish_job(payload: CrawlPayload | BatchPayload, tenant: str | None) -> NewJob:
