@@ -15,7 +15,7 @@ from windrow import Queue
 from windrow.ingest.transcribe import Speech
 from windrow.pipelines.calls.context import keep_quotas
 from windrow.pipelines.calls.payloads import STAGES
-from windrow.pipelines.calls.polling import deadline
+from windrow.pipelines.calls.transcription import deadline
 from windrow.testing import drain
 
 

@@ -3,20 +3,16 @@
 Each looks first whether what it makes is there, under a key that is the same for every run: then it
 only removes what is not needed any more and hands on. Files are kept before rows are written and
 inputs removed before the stage is completed, so a run that dies at any point is repeated at no cost
-but time. Only a start is paid for: see `starting`.
+but time. Only a start is paid for: see `transcription`.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from windrow.catalog import Catalog
 from windrow.catalog.calls import ArtifactRow, CallNote
-from windrow.errors import ProviderError
-from windrow.ingest.audio import extract_audio, probe, to_ogg_opus
-from windrow.ingest.transcribe import Speech, Transcript
+from windrow.ingest.audio import extract_audio, probe
 from windrow.pipelines.calls.analyzing import analyze
 from windrow.pipelines.calls.context import Calls
 from windrow.pipelines.calls.payloads import (
@@ -33,8 +29,7 @@ from windrow.pipelines.calls.payloads import (
     queue_of,
     tag_of,
 )
-from windrow.pipelines.calls.polling import deadline, first_wait, next_wait, waited
-from windrow.pipelines.calls.starting import start_once
+from windrow.pipelines.calls.transcription import poll, start
 from windrow.pipelines.chain import Chain, Next, StatusRow
 from windrow.pipelines.sweeping import Sweeper
 from windrow.queue.job import Job, NewJob
@@ -128,89 +123,3 @@ async def _extract(calls: Calls, keys: Keys) -> dict[str, Any]:
         audio = await extract_audio(folder / "source", path)
         await calls.artifacts.put(keys.audio, path)
     return {"seconds": audio.seconds, "note": audio.note}
-
-
-async def start(calls: Calls, job: Job, payload: StartPayload) -> Next:
-    """Have the speech transcribed; nobody asks for the result before it can be there."""
-    keys = Keys(job.tenant, payload.call_id)
-    if await calls.artifacts.size(keys.transcript) is not None:
-        return Next(PollPayload(payload.call_id, payload.seconds, ""))
-    transcriber = calls.transcriber
-    uri = await _upload(calls, keys) if transcriber.wants_upload else None
-    operation = await start_once(calls, job, Speech(Path(), payload.seconds, uri))
-    if uri is not None:
-        size = await calls.artifacts.size(keys.speech) or 0
-        speech = ArtifactRow(payload.call_id, "speech", keys.speech, size)
-        await Catalog(calls.queue.database).calls.put_artifacts([speech], tx=job.tx)
-    polled = PollPayload(payload.call_id, payload.seconds, operation)
-    return Next(polled, delay=first_wait(transcriber, payload.seconds))
-
-
-async def _upload(calls: Calls, keys: Keys) -> str | None:
-    """Where the speech is, as providers take it; put there unless it is."""
-    uri = calls.artifacts.address(keys.speech)
-    if uri is not None and await calls.artifacts.size(keys.speech) is None:
-        async with calls.working_folder() as folder:
-            await calls.artifacts.get(keys.audio, folder / "audio.flac")
-            path = await to_ogg_opus(folder / "audio.flac", folder / "speech.ogg")
-            await calls.artifacts.put(keys.speech, path)
-    return uri
-
-
-async def poll(calls: Calls, job: Job, payload: PollPayload) -> AnalyzePayload | Snooze | Fail:
-    """Ask for the transcript, and again later: waiting costs no attempt and no row."""
-    keys = Keys(job.tenant, payload.call_id)
-    if await calls.artifacts.size(keys.transcript) is None:
-        try:
-            transcript = await _ask(calls, job, keys, payload)
-        except ProviderError as error:
-            # It was paid for: as long as it can be had, somebody asks.
-            if not error.transient or not payload.operation_id:
-                raise
-            return await _later(calls, job, payload, str(error), error.retry_after)
-        if transcript is None:
-            return await _later(calls, job, payload)
-        await _keep(calls, keys, transcript)
-    await calls.artifacts.remove(keys.speech)
-    size = await calls.artifacts.size(keys.transcript) or 0
-    kept = ArtifactRow(payload.call_id, "transcript", keys.transcript, size)
-    catalog = Catalog(calls.queue.database)
-    await catalog.calls.put_artifacts([kept], tx=job.tx)
-    await catalog.calls.delete_artifacts(payload.call_id, ["speech"], tx=job.tx)
-    return AnalyzePayload(payload.call_id)
-
-
-async def _ask(calls: Calls, job: Job, keys: Keys, payload: PollPayload) -> Transcript | None:
-    transcriber = calls.transcriber
-    if transcriber.wants_upload:
-        return await transcriber.poll(payload.operation_id, Speech(Path(), payload.seconds))
-    async with calls.working_folder() as folder:
-        path = folder / "audio.flac"
-        await calls.artifacts.get(keys.audio, path)
-        speech = Speech(path, payload.seconds, heard=partial(_tell, job, payload.seconds))
-        return await transcriber.poll(payload.operation_id, speech)
-
-
-async def _tell(job: Job, seconds: float, heard: float) -> None:
-    """How far it is, for people who watch."""
-    percent = min(99.0, 100 * heard / seconds) if seconds else None
-    await job.report_progress(percent, f"heard {heard:.0f} of {seconds:.0f} s")
-
-
-async def _later(
-    calls: Calls, job: Job, payload: PollPayload, why: str = "", after: float | None = None
-) -> Snooze | Fail:
-    so_far = waited(job)
-    if so_far > deadline(payload.seconds):
-        because = f": {why}" if why else ""
-        return Fail(f"there is no transcript after {so_far / 60:.0f} minutes{because}")
-    wait = max(next_wait(calls.transcriber, so_far), after or 0.0)
-    await job.report_progress(message=f"{why or 'not ready yet'}; asked again in {wait:.0f} s")
-    return Snooze(wait)
-
-
-async def _keep(calls: Calls, keys: Keys, transcript: Transcript) -> None:
-    async with calls.working_folder() as folder:
-        path = folder / "transcript.json"
-        path.write_bytes(transcript.to_json())
-        await calls.artifacts.put(keys.transcript, path)
