@@ -43,7 +43,7 @@ def add(
 ) -> None:
     """Have a video transcribed, summarised and indexed: pending, scraping, enriching, done."""
     settings = load(database)
-    from windrow.services.video_runs import run_add_video
+    from windrow.services.video import run_add_video
 
     tell = _Stages(is_shown=not quiet and not as_json)
     done = run(run_add_video(settings, what, tell, waits=wait))

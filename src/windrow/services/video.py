@@ -1,4 +1,5 @@
-"""What people ask of videos: set up their table, add one, see how far it is, be told of a row."""
+"""What people ask of videos: set up their table, add one and see it through, see how far it is, be
+told of a row."""
 
 from __future__ import annotations
 
@@ -7,17 +8,24 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from windrow.errors import ConfigError, FileGone, InvalidOptions, StoreError, VideoNotFound
 from windrow.ingest.web.urls import normalise
+from windrow.pipelines.index.payloads import QUEUE as INDEX_QUEUE
+from windrow.pipelines.index.payloads import WRITE
 from windrow.pipelines.video.chain import video_chain, video_sweeper
 from windrow.pipelines.video.keeping import TABLE
-from windrow.pipelines.video.looking import Videos
+from windrow.pipelines.video.looking import Videos, video_folder
+from windrow.queue.job import LIVE
 from windrow.queue.queue import Queue
-from windrow.settings import Settings, data_folder
+from windrow.settings import Settings
+
+if TYPE_CHECKING:
+    from windrow.services.attending import Attendance
 
 DIALECT: Final = "video"
 FINAL: Final = ("done", "failed")
@@ -52,12 +60,14 @@ class VideoInfo:
         return self.status in FINAL
 
 
+@dataclass(frozen=True, slots=True)
+class VideoRun:
+    video: VideoInfo
+    is_interrupted: bool = False
+
+
+Progress = Callable[[VideoInfo], None]
 Told = Literal["enqueued", "under way", "ignored"]
-
-
-def video_folder(settings: Settings) -> Path:
-    """Where files are kept that were added; no others are opened."""
-    return data_folder(settings) / "videos"
 
 
 async def install_video(queue: Queue, settings: Settings) -> Installed:
@@ -83,6 +93,41 @@ async def add_video(queue: Queue, settings: Settings, what: str) -> VideoInfo:
         url,
     )
     return await get_video(queue, row["id"])
+
+
+async def run_add_video(
+    settings: Settings, what: str, show: Progress, *, waits: bool = True, concurrency: int = 2
+) -> VideoRun:
+    """Add a video, and wait until it can be found. Its table is set up if there is none."""
+    from windrow.services.attending import attend  # not at the top: the API needs no worker
+
+    own = ("video", "index")
+    async with attend(settings, concurrency=concurrency, own=own) as attendance:
+        await install_video(attendance.queue, settings)
+        video = await add_video(attendance.queue, settings, what)
+        return await _see_through(attendance, video, show) if waits else VideoRun(video)
+
+
+async def _see_through(attendance: Attendance, video: VideoInfo, show: Progress) -> VideoRun:
+    from windrow.services.attending import Interrupted
+
+    queue = attendance.queue
+    try:
+        while not video.is_final or await _is_being_indexed(queue):
+            show(video)
+            await attendance.pause()
+            video = await get_video(queue, video.id)
+    except Interrupted:
+        return VideoRun(await get_video(queue, video.id), is_interrupted=True)
+    show(video)
+    return VideoRun(video)
+
+
+async def _is_being_indexed(queue: Queue) -> bool:
+    """Whether something is on its way into the index, and somebody is there to put it in."""
+    if not await queue.list(kind=WRITE, queue=INDEX_QUEUE, state=list(LIVE), limit=1):
+        return False
+    return any(one.takes(INDEX_QUEUE, WRITE) for one in await queue.workers())
 
 
 async def get_video(queue: Queue, id: Any) -> VideoInfo:

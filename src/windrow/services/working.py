@@ -155,8 +155,7 @@ async def open_video_handlers(settings: Settings, queue: Queue) -> AsyncIterator
     from windrow.ingest.fetch.guard import Guard
     from windrow.ingest.video.scrapecreators import ScrapeCreators
     from windrow.pipelines.video.chain import video_handlers
-    from windrow.pipelines.video.looking import Videos
-    from windrow.services.video import video_folder
+    from windrow.pipelines.video.looking import Videos, video_folder
 
     async with AsyncExitStack() as stack:
         api, model = ScrapeCreators.from_settings(settings), Model.from_settings(settings)

@@ -16,6 +16,7 @@ from windrow.errors import ConfigError, FileRefused, InvalidOptions, ProviderErr
 from windrow.ingest.video import Video, platform_of
 from windrow.queue.job import Job
 from windrow.queue.queue import Queue
+from windrow.settings import Settings, data_folder
 
 if TYPE_CHECKING:
     from windrow.ingest.enrich.llm import Model
@@ -29,6 +30,11 @@ NO_KEY: Final = (
     "{platform} is asked through ScrapeCreators, and there is no key: set "
     "WINDROW_SCRAPECREATORS_KEY, or add the file itself"
 )
+
+
+def video_folder(settings: Settings) -> Path:
+    """Where files are kept that were added; no others are opened."""
+    return data_folder(settings) / "videos"
 
 
 @dataclass(frozen=True, slots=True)
