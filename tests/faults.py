@@ -166,7 +166,6 @@ class FaultyDatabase:
     def __init__(self, database: Database, store: FaultyStore) -> None:
         self._database = database
         self._store = store
-        self.dialect = database.dialect
 
     async def rows(self, statement: str, /, **values: Any) -> Any:
         return await self._store.guarded(statement, self._database.rows)(statement, **values)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from windrow.db.typed import Dialect
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -30,9 +28,6 @@ Verb = Callable[Concatenate[Transaction, P], Coroutine[Any, Any, T]]
 
 
 class Database(Protocol):
-    @property
-    def dialect(self) -> Dialect: ...
-
     async def rows(self, statement: str, /, **values: Any) -> list[dict[str, Any]]:
         """Run one statement, which commits by itself."""
         ...

@@ -10,15 +10,13 @@ from windrow.clock import Clock
 from windrow.db.database import P, Transaction, Verb
 from windrow.db.postgres.connections import Connections
 from windrow.db.transactions import Executor
-from windrow.db.typed import Dialect, TypedStatement, typed
+from windrow.db.typed import TypedStatement, typed
 
 T = TypeVar("T")
 
 
 class PostgresDatabase:
     """Statements and transactions through the pool of a store, a tenant's one too."""
-
-    dialect: Dialect = "postgres"
 
     def __init__(self, database: Connections, clock: Clock) -> None:
         self._database = database

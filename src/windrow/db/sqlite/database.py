@@ -13,15 +13,13 @@ from windrow.db.sqlite.failures import translate
 from windrow.db.sqlite.readers import Readers
 from windrow.db.sqlite.writer import Writer
 from windrow.db.transactions import run_sync
-from windrow.db.typed import Dialect, TypedStatement, in_order, typed
+from windrow.db.typed import TypedStatement, in_order, typed
 
 T = TypeVar("T")
 
 
 class SqliteDatabase:
     """Statements that only read go to the readers, all others to the writer."""
-
-    dialect: Dialect = "sqlite"
 
     def __init__(self, writer: Writer, readers: Readers, clock: Clock, path: str) -> None:
         self._writer = writer
@@ -104,14 +102,19 @@ class _JobTransaction:
         self._clock = clock
 
     async def rows(self, statement: str, /, **values: Any) -> list[dict[str, Any]]:
-        raise NotImplementedError("a job's transaction on SQLite only writes")
+        found = typed(statement, "sqlite")
+        # Raises StoreError, which says how to read instead.
+        rows = await self._tx.fetch(found.statement.numbered, *self._bind(found, values))
+        return found.decode(row.values() for row in rows)
 
     async def run(self, statement: str, /, **values: Any) -> None:
         found = typed(statement, "sqlite")
         if not found.is_skipped:
-            given = {"now": time_now(self._clock), **found.encode(values)}
-            order = in_order(found.statement.parameters)
-            await self._tx.execute(found.statement.numbered, *order(given))
+            await self._tx.execute(found.statement.numbered, *self._bind(found, values))
+
+    def _bind(self, found: TypedStatement, values: dict[str, Any]) -> tuple[Any, ...]:
+        given = {"now": time_now(self._clock), **found.encode(values)}
+        return in_order(found.statement.parameters)(given)
 
 
 def _execute(

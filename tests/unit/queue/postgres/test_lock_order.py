@@ -220,6 +220,33 @@ async def test_contents_are_locked_before_documents_by_the_index_too(
     assert deadlocks(url) == 0
 
 
+async def test_a_page_that_another_crawl_meets_while_it_is_being_deleted_stays(
+    make_database: Callable[[], str],
+) -> None:
+    """The condition is checked again for the row as it is after the wait for its lock."""
+    url = make_database()
+    store = await PostgresStore.open(url, clock=Clock())
+    await store.migrate()
+    pages = [document(uri=uri, metadata={"crawl": "first"}) for uri in ("a", "b")]
+    await put(store, *pages)
+    catalog = Catalog(store.database)
+    (met, _), (unmet, _) = pages
+    async with await psycopg.AsyncConnection.connect(url) as other:
+        await other.execute(
+            """UPDATE windrow.document SET metadata = '{"crawl": "second"}' WHERE id = %s""",
+            [met.id],
+        )
+        deleting = asyncio.create_task(
+            catalog.documents.delete_pages({met.id: "first", unmet.id: "first"})
+        )
+        await _until_blocked(url)
+        await other.commit()
+
+    assert await deleting == 1
+    assert [one.id for one in await catalog.documents.get([met.id, unmet.id])] == [met.id]
+    await store.close()
+
+
 async def _until_blocked(url: str) -> None:
     """Until somebody waits for a lock in the database."""
     query = (
